@@ -1,0 +1,88 @@
+"""The plan of one supervised job: which processes to start, with what, and which limits to hold them to.
+
+This is what the supervisor reads (`job.json`). It knows nothing of models or data: what a process shall do is in `payload`,
+which only `training.worker` and the engine read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class _Plan(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProcessPlan(_Plan):
+    """One process of a gang.
+
+    Values of `env` may hold `{port:NAME}`; the launcher puts a free port of the host in its place, the same for all ranks,
+    fresh at every attempt.
+    """
+
+    rank: int
+    local_rank: int = 0
+    role: str = "worker"
+    """`chief`, `worker`, `ps`, `scheduler`, `server`, `stage` or the name of a step."""
+    host: str = "127.0.0.1"
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+    """What is added to the inherited environment. Never a secret: this is written to disk."""
+    threads: int = 1
+    service: bool = False
+    """A process that serves and never ends by itself; ended when all others are done."""
+
+    @property
+    def name(self) -> str:
+        """How logs and errors call the process.
+
+        >>> ProcessPlan(rank=1, role="worker", argv=("true",)).name
+        'rank 1 (worker)'
+        """
+        return f"rank {self.rank} ({self.role})"
+
+
+class LimitsPlan(_Plan):
+    """Deadlines of a job, all in seconds, and how often it may be restarted."""
+
+    start_timeout_s: float = 120.0
+    stall_timeout_s: float = 300.0
+    stop_grace_s: float = 10.0
+    finish_grace_s: float = 60.0
+    """How long the other ranks may go on after the first one ended well."""
+    lease_s: float = 60.0
+    """The job ends itself when nobody has looked at it for so long."""
+    timeout_s: float | None = None
+    restarts: int = 0
+
+
+class TrackingPlan(_Plan):
+    """What the tracker writes down for the job."""
+
+    tracking_uri: str
+    """May hold a user name, never a password (MLflow reads that from the environment)."""
+    experiment: str
+    run_name: str
+    params: dict[str, str] = {}
+    tags: dict[str, str] = {}
+
+
+class JobPlan(_Plan):
+    """A job: processes that start together and succeed or fail together."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    run_id: str
+    name: str
+    processes: tuple[ProcessPlan, ...]
+    ports: tuple[str, ...] = ()
+    """Names of the ports to choose."""
+    limits: LimitsPlan = LimitsPlan()
+    outputs: tuple[str, ...] = ()
+    """Paths that must exist, newer than the start of the job, for it to count as succeeded."""
+    tracking: TrackingPlan | None = None
+    payload: dict[str, Any] = {}
+    """For `training.worker`: `task` and what the task needs. Never a secret."""

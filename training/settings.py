@@ -1,0 +1,57 @@
+"""The environment variables that Ganger reads or sets, each declared once.
+
+Read when asked for, never at import, so that a test or an Airflow task can change them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+#: Folder of runs, prepared data and local MLflow store. With several Airflow workers: storage that they share.
+HOME = "GANGER_HOME"
+#: Folders of pipeline YAML files beside `dags/pipelines`, separated by `os.pathsep`.
+PIPELINES = "GANGER_PIPELINES"
+#: Folder of the engine environments (`tensorflow`, `mxnet`).
+ENGINES = "GANGER_ENGINES"
+#: Where built Horovod wheels are kept between set-ups.
+CACHE = "GANGER_CACHE"
+#: Set in every process of a job: `run_id/job`. A sweep ends what bears the mark of a job that is over.
+MARK = "GANGER_MARK"
+#: Set in every rank: the job folder that it belongs to.
+JOB_DIR = "GANGER_JOB_DIR"
+#: Set in every rank: its rank, its number on its host, and the number of ranks.
+RANK = "GANGER_RANK"
+LOCAL_RANK = "GANGER_LOCAL_RANK"
+WORLD_SIZE = "GANGER_WORLD_SIZE"
+#: MLflow's own variable; a local SQLite store in the home folder is used where it is not set.
+TRACKING_URI = "MLFLOW_TRACKING_URI"
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def read_home() -> Path:
+    """Return the folder that holds runs and prepared data: `$GANGER_HOME`, or `.ganger` in the repository."""
+    return Path(os.environ.get(HOME) or REPOSITORY / ".ganger").absolute()
+
+
+def read_engines_dir() -> Path:
+    """Return the folder that holds the engine environments: `$GANGER_ENGINES`, or `.engines` in the repository."""
+    return Path(os.environ.get(ENGINES) or REPOSITORY / ".engines").absolute()
+
+
+def read_cache_dir() -> Path:
+    """Return the folder for built wheels: `$GANGER_CACHE`, or `ganger` in the user's cache folder."""
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ganger"
+    return Path(os.environ.get(CACHE) or default).absolute()
+
+
+def read_pipeline_dirs() -> tuple[Path, ...]:
+    """Return the folders whose `*.yaml` files become DAGs: `dags/pipelines`, then those of `$GANGER_PIPELINES`."""
+    extra = [Path(entry) for entry in os.environ.get(PIPELINES, "").split(os.pathsep) if entry]
+    return (REPOSITORY / "dags" / "pipelines", *extra)
+
+
+def read_tracking_uri() -> str:
+    """Return the MLflow tracking URI: `$MLFLOW_TRACKING_URI`, or a SQLite file in the home folder."""
+    return os.environ.get(TRACKING_URI) or f"sqlite:///{read_home() / 'mlflow.db'}"

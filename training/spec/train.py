@@ -1,0 +1,80 @@
+"""The `train` block: one model per engine, told apart by `engine`, so that no field is valid only sometimes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Strict
+
+PositiveInt = Annotated[int, Strict(), Field(ge=1)]
+Seconds = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
+
+
+class CheckpointSpec(BaseModel):
+    """When checkpoints are written and how many are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    every_steps: PositiveInt | None = None
+    """Steps between two checkpoints; by default one at the end of each epoch."""
+    keep: PositiveInt = 3
+    """Number of newest checkpoints that are kept."""
+
+
+class _Train(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    epochs: PositiveInt = 1
+    """Passes over the training rows."""
+    batch_size: PositiveInt = 32
+    """Rows per step over all ranks together (global), whatever the strategy."""
+    seed: Annotated[int, Strict(), Field(ge=0, lt=2**32)] = 7
+    """Seed of initial weights and of the order of the rows."""
+    checkpoint: CheckpointSpec = CheckpointSpec()
+    """When checkpoints are written."""
+    restarts: Annotated[int, Strict(), Field(ge=0)] = 2
+    """How often the gang may be restarted after a failure that a restart can heal."""
+    start_timeout_s: Seconds = 120.0
+    """Seconds within which every rank must be ready."""
+    stall_timeout_s: Seconds = 300.0
+    """Seconds of silence of a rank after which it counts as stalled."""
+    stop_grace_s: Seconds = 10.0
+    """Seconds between asking a rank to end (SIGTERM) and ending it (SIGKILL)."""
+    timeout_s: Seconds | None = None
+    """Seconds that the whole training may take."""
+    script: str | None = None
+    """Path of a training script to run as the gang, instead of `model`."""
+    args: tuple[str, ...] = ()
+    """Arguments of the script."""
+
+
+class TensorFlowTrain(_Train):
+    """Training with TensorFlow and Keras 3."""
+
+    engine: Literal["tensorflow"]
+    """The framework."""
+    strategy: Literal[
+        "single", "mirrored", "multi_worker_mirrored", "parameter_server", "central_storage", "tpu", "pipeline"
+    ] = "single"
+    """How the work is distributed."""
+
+
+class HorovodTrain(_Train):
+    """Training with Horovod, for Keras and Gluon models."""
+
+    engine: Literal["horovod"]
+    """The framework."""
+    strategy: Literal["horovod"] = "horovod"
+    """How the work is distributed: by allreduce."""
+
+
+class MXNetTrain(_Train):
+    """Training with MXNet Gluon."""
+
+    engine: Literal["mxnet"]
+    """The framework."""
+    strategy: Literal["single", "data_parallel", "dist_sync", "dist_async", "model_parallel"] = "single"
+    """How the work is distributed."""
+
+
+TrainSpec = Annotated[TensorFlowTrain | HorovodTrain | MXNetTrain, Field(discriminator="engine")]
