@@ -6,8 +6,8 @@
 - `InfrastructureError`: a node, a network, a disk, a preemption or a deadline; the next try may succeed.
 - `TrackingError`: the tracking server misbehaved. Never fails a training by itself.
 
-`exit_code` is what a process that ends with the error exits with (sysexits.h for 70, 75, 78); `retryable` is what the Airflow
-operators and the restart policy go by.
+`exit_code` is what a process that ends with the error exits with (sysexits.h for 70, 75, 78); `retryable` is what the
+Airflow operators and the restart policy go by.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LaunchError(GangerError):
 
 
 class PreflightError(LaunchError):
-    """Something that the run needs is absent: an environment, a tracking server, a strategy. A retry would find the same."""
+    """Something that the run needs is absent (an environment, a server, a strategy); a retry would find the same."""
 
     exit_code = EXIT_SPEC
     retryable = False

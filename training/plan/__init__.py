@@ -1,1 +1,1 @@
-"""How a spec will be carried out: pure functions from spec and facts to a plan that can be printed. Nothing here acts."""
+"""How a spec will be carried out: pure functions from spec and facts to a plan that can be printed."""

@@ -160,9 +160,9 @@ class RunFolder:
         return self.path.parent.parent
 
     @property
-    def spec(self) -> Path:
-        """The resolved `PipelineSpec`."""
-        return self.path / "spec.json"
+    def record(self) -> Path:
+        """Where the run came from, its spec included: `RunRecord`."""
+        return self.path / "run.json"
 
     @property
     def plan(self) -> Path:

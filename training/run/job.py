@@ -93,6 +93,8 @@ class JobResult(_File):
     values: dict[str, Any] = {}
     """The `result` event of the lowest rank that sent one."""
     mlflow_run_id: str | None = None
+    tracking_closed: bool = False
+    """Whether the MLflow run was given its final status and nothing waits in the spool; the teardown looks at it."""
     notes: tuple[str, ...] = ()
     """What a person should know though it failed nothing: late ranks, spooled metrics, ended leftovers."""
 

@@ -1,0 +1,76 @@
+"""What of the spec is built today.
+
+A spec may ask for more; preflight refuses the rest by name, before anything starts.
+"""
+
+from __future__ import annotations
+
+from training.errors import Problem
+from training.plan.machine import MachineFacts
+from training.spec.pipeline import PipelineSpec
+
+STRATEGIES: dict[str, tuple[str, ...]] = {
+    "tensorflow": ("single", "multi_worker_mirrored"),
+    "horovod": (),
+    "mxnet": (),
+}
+BACKENDS = ("local",)
+
+
+def choose_environment(spec: PipelineSpec) -> str:
+    """Return the name of the environment that the ranks of `spec` need."""
+    return "mxnet" if spec.train.engine == "mxnet" else "tensorflow"
+
+
+def find_unbuilt(spec: PipelineSpec) -> list[Problem]:
+    """Return a problem for each thing that `spec` asks for and that is not built yet."""
+    problems = []
+    built = STRATEGIES[spec.train.engine]
+    if spec.train.strategy not in built:
+        every = ", ".join(f"{engine}/{name}" for engine, names in STRATEGIES.items() for name in names)
+        problems.append(
+            Problem(
+                field="train.strategy",
+                message=f"engine {spec.train.engine} with strategy {spec.train.strategy} is not built yet.",
+                remedy=f"Built: {every}.",
+            )
+        )
+    if spec.cluster.backend not in BACKENDS:
+        problems.append(
+            Problem(
+                field="cluster.backend",
+                message=f"backend {spec.cluster.backend} is not built yet.",
+                remedy=f"Built: {', '.join(BACKENDS)}.",
+            )
+        )
+    return problems + [
+        Problem(field=field, message="this is not built yet.", remedy="Leave it out.")
+        for field, asked in _unbuilt_fields(spec)
+        if asked
+    ]
+
+
+def _unbuilt_fields(spec: PipelineSpec) -> list[tuple[str, bool]]:
+    model = spec.model
+    return [
+        ("train.script", spec.train.script is not None),
+        ("model.initialize_from", model is not None and model.initialize_from is not None),
+        ("model.freeze", model is not None and bool(model.freeze)),
+    ]
+
+
+def find_absent(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
+    """Return a problem when the environment that `spec` needs cannot be used on this machine."""
+    name = choose_environment(spec)
+    facts = machine.environments.get(name)
+    if facts is not None and not facts.problem:
+        return []
+    remedy = "" if facts else f"Run: ganger env build {name}"
+    message = facts.problem if facts else f"the {name} environment is absent."
+    return [Problem(field="train.engine", message=message, remedy=remedy)]
+
+
+def check_preflight(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
+    """Return everything that keeps `spec` from running on `machine`; an empty list means that it can start."""
+    unbuilt = find_unbuilt(spec)
+    return unbuilt or find_absent(spec, machine)

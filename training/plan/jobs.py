@@ -1,0 +1,86 @@
+"""The job of each step: what its processes are told to do. Paths are given, not looked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from training.plan.job import JobPlan, LimitsPlan, ProcessPlan, TrackingPlan
+from training.plan.machine import MachineFacts
+from training.plan.run_plan import RunPlan
+from training.spec.pipeline import PipelineSpec
+
+_WORKER = ("-m", "training.worker")
+
+
+def plan_single_job(
+    *,
+    run_id: str,
+    name: str,
+    python: str,
+    payload: dict[str, Any],
+    threads: int = 1,
+    outputs: tuple[str, ...] = (),
+    limits: LimitsPlan | None = None,
+    tracking: TrackingPlan | None = None,
+    env: dict[str, str] | None = None,
+) -> JobPlan:
+    """Return a job of one process that runs the worker task `payload["task"]` in the environment of `python`."""
+    process = ProcessPlan(rank=0, role=name, argv=(python, *_WORKER), env=env or {}, threads=threads)
+    return JobPlan(
+        run_id=run_id,
+        name=name,
+        processes=(process,),
+        limits=limits or LimitsPlan(),
+        outputs=outputs,
+        tracking=tracking,
+        payload=payload,
+    )
+
+
+def plan_train_job(
+    plan: RunPlan,
+    spec: PipelineSpec,
+    machine: MachineFacts,
+    *,
+    run_id: str,
+    base_dir: Path,
+    dataset: Path,
+    model_dir: Path,
+    checkpoints: Path,
+    tracking: TrackingPlan,
+) -> JobPlan:
+    """Return the job that trains: the ranks of `plan`, each told the whole spec."""
+    python = machine.environments[plan.environment].python
+    processes = tuple(
+        ProcessPlan(
+            rank=rank.rank,
+            local_rank=rank.local_rank,
+            role=rank.role,
+            host=rank.host,
+            argv=(python, *_WORKER),
+            env=rank.env,
+            threads=rank.threads,
+        )
+        for rank in plan.ranks
+    )
+    payload = {
+        "task": "train",
+        "engine": plan.engine,
+        "spec": spec.model_dump(mode="json", by_alias=True),
+        "base_dir": str(base_dir),
+        "dataset": str(dataset),
+        "model_dir": str(model_dir),
+        "checkpoints": str(checkpoints),
+        "resume": True,  # from the run's own folder only, which is empty at the first try
+    }
+    return JobPlan(
+        run_id=run_id,
+        name="train",
+        processes=processes,
+        ports=plan.ports,
+        limits=plan.limits,
+        outputs=(str(model_dir / "MLmodel"),),
+        tracking=tracking,
+        payload=payload,
+    )

@@ -1,0 +1,81 @@
+"""The plan as text, for people: what `ganger plan` prints and what the training task logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from training.plan.run_plan import RankPlan, RunPlan
+
+_INDENT = 14
+
+
+def render_plan(plan: RunPlan) -> str:
+    """Return the plan as aligned lines that end without a line feed."""
+    lines = [_render_line(name, text) for name, text in _describe(plan)]
+    lines += _render_ranks(plan.ranks)
+    lines += [_render_line("not possible", problem) for problem in plan.problems]
+    return "\n".join(lines)
+
+
+def _describe(plan: RunPlan) -> Iterable[tuple[str, str]]:
+    yield "pipeline", f"{plan.pipeline}  (plan {plan.digest})"
+    yield "engine", f"{plan.engine}, strategy {plan.strategy}, environment {plan.environment}"
+    yield "model", f"{plan.model}{_describe_params(plan)}"
+    yield "data", _describe_data(plan)
+    yield "steps", _describe_steps(plan)
+    yield "checkpoints", plan.checkpoint
+    yield "limits", _describe_limits(plan)
+    yield "files", ", ".join(plan.files.values())
+    if plan.requirements:
+        yield "must reach", ", ".join(plan.requirements)
+    yield "MLflow", f"experiment {plan.experiment}" + (f", register {plan.register_as}" if plan.register_as else "")
+    yield "gang", f"{plan.world_size} {'rank' if plan.world_size == 1 else 'ranks'} on {plan.backend}, seed {plan.seed}"
+
+
+def _describe_params(plan: RunPlan) -> str:
+    return f"  {json.dumps(plan.model_params)}" if plan.model_params else ""
+
+
+def _describe_data(plan: RunPlan) -> str:
+    data = plan.data
+    if data.rows is None:
+        return f"{data.source}, rows known after prepare_data"
+    shape = "" if data.feature_shape is None else f" of shape {list(data.feature_shape)}"
+    classes = f", {data.classes} classes" if data.classes else ""
+    return f"{data.source}, {data.rows} training rows{shape}, {data.validation_rows} held out{classes}"
+
+
+def _describe_steps(plan: RunPlan) -> str:
+    steps = plan.steps
+    if steps is None:
+        return "known after prepare_data"
+    return (
+        f"{steps.total_steps} = {steps.epochs} epochs x {steps.steps_per_epoch}, "
+        f"global batch {steps.global_batch_size} ({steps.per_rank_batch_size} per rank), "
+        f"{steps.dropped_rows_per_epoch} rows dropped per epoch"
+    )
+
+
+def _describe_limits(plan: RunPlan) -> str:
+    limits = plan.limits
+    total = f", {limits.timeout_s:g} s in all" if limits.timeout_s else ""
+    return (
+        f"start within {limits.start_timeout_s:g} s, silent for at most {limits.stall_timeout_s:g} s{total}, "
+        f"{limits.restarts} restarts"
+    )
+
+
+def _render_ranks(ranks: Iterable[RankPlan]) -> list[str]:
+    lines = []
+    for rank in ranks:
+        threads = f"{rank.threads} {'thread' if rank.threads == 1 else 'threads'}"
+        lines.append(
+            _render_line(f"  rank {rank.rank}", f"{rank.role} on {rank.host}, {threads}, {', '.join(rank.devices)}")
+        )
+        lines += [" " * _INDENT + f"{name}={value}" for name, value in sorted(rank.env.items())]
+    return lines
+
+
+def _render_line(name: str, text: str) -> str:
+    return f"{name:<{_INDENT}}{text}"

@@ -1,0 +1,207 @@
+"""The plan of a training: everything that `ganger plan` prints, as one value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from training.plan.batches import BatchPlan, plan_batches
+from training.plan.built import choose_environment, find_unbuilt
+from training.plan.facts import DataFacts
+from training.plan.job import LimitsPlan
+from training.plan.machine import MachineFacts
+from training.plan.ranks import RankPlacement, choose_ports, place_ranks, render_rank_env
+from training.spec.pipeline import PipelineSpec
+
+
+class _Plan(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RankPlan(_Plan):
+    """One rank of the training."""
+
+    rank: int
+    local_rank: int
+    role: str = "worker"
+    host: str
+    threads: int
+    devices: tuple[str, ...] = ("CPU:0",)
+    env: dict[str, str] = {}
+    """What is added to its environment; `{port:NAME}` stands for a port that is chosen at the start."""
+
+
+class DataPlan(_Plan):
+    """The rows; counts are None until the source was read."""
+
+    source: str
+    rows: int | None = None
+    validation_rows: int | None = None
+    feature_shape: tuple[int, ...] | None = None
+    classes: int | None = None
+
+
+class StepsPlan(_Plan):
+    """How the rows become steps."""
+
+    global_batch_size: int
+    per_rank_batch_size: int
+    steps_per_epoch: int
+    dropped_rows_per_epoch: int
+    """Rows at the end of an epoch's order that fill no whole batch; other rows each epoch."""
+    epochs: int
+    total_steps: int
+
+
+class RunPlan(_Plan):
+    """What will run where, with what, for how many steps."""
+
+    schema_version: Literal[1] = 1
+    pipeline: str
+    experiment: str
+    engine: str
+    strategy: str
+    backend: str
+    environment: str
+    """Name of the Python environment of the ranks."""
+    model: str | None
+    model_params: dict[str, Any] = {}
+    seed: int
+    data: DataPlan
+    steps: StepsPlan | None
+    """None until the number of rows is known."""
+    ranks: tuple[RankPlan, ...]
+    ports: tuple[str, ...] = ()
+    limits: LimitsPlan
+    files: dict[str, str]
+    """What the run writes, relative to its run folder."""
+    checkpoint: str
+    requirements: tuple[str, ...] = ()
+    """What the trained model must reach."""
+    register_as: str | None = None
+    problems: tuple[str, ...] = ()
+    """Why the plan cannot run today."""
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return len(self.ranks)
+
+    @property
+    def digest(self) -> str:
+        """First 12 hex digits of the SHA-256 of the plan as canonical JSON: equal plans, equal digests."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None = None) -> RunPlan:
+    """Return the plan of the training that `spec` describes.
+
+    Args:
+        spec: What was asked for.
+        machine: What it would run on.
+        data: What is known of the rows; None when that is found out only by preparing them.
+
+    Raises:
+        SpecError: The batch size does not fit the number of ranks or rows.
+    """
+    placements = place_ranks(spec.cluster.workers, machine.hosts, spec.cluster.threads_per_worker)
+    return RunPlan(
+        pipeline=spec.name,
+        experiment=spec.experiment_name,
+        engine=spec.train.engine,
+        strategy=spec.train.strategy,
+        backend=spec.cluster.backend,
+        environment=choose_environment(spec),
+        model=spec.model.entrypoint if spec.model else spec.train.script,
+        model_params=dict(spec.model.params) if spec.model else {},
+        seed=spec.train.seed,
+        data=_plan_data(spec, data),
+        steps=_plan_steps(spec, data),
+        ranks=tuple(_plan_rank(spec, placements, placement) for placement in placements),
+        ports=choose_ports(spec, placements),
+        limits=plan_limits(spec),
+        files=_plan_files(spec),
+        checkpoint=_describe_checkpoint(spec),
+        requirements=tuple(_describe_requirements(spec)),
+        register_as=_describe_registration(spec),
+        problems=tuple(str(problem) for problem in find_unbuilt(spec)),
+    )
+
+
+def plan_limits(spec: PipelineSpec) -> LimitsPlan:
+    """Return the deadlines that the training is held to."""
+    train = spec.train
+    return LimitsPlan(
+        start_timeout_s=train.start_timeout_s,
+        stall_timeout_s=train.stall_timeout_s,
+        stop_grace_s=train.stop_grace_s,
+        timeout_s=train.timeout_s,
+        restarts=train.restarts,
+    )
+
+
+def _plan_rank(spec: PipelineSpec, placements: tuple[RankPlacement, ...], placement: RankPlacement) -> RankPlan:
+    return RankPlan(
+        rank=placement.rank,
+        local_rank=placement.local_rank,
+        host=placement.host,
+        threads=placement.threads,
+        env=render_rank_env(spec, placements, placement.rank),
+    )
+
+
+def _plan_data(spec: PipelineSpec, data: DataFacts | None) -> DataPlan:
+    if data is None:
+        return DataPlan(source=spec.data.source)
+    return DataPlan(
+        source=spec.data.source,
+        rows=data.rows,
+        validation_rows=data.validation_rows,
+        feature_shape=data.feature_shape,
+        classes=data.classes,
+    )
+
+
+def _plan_steps(spec: PipelineSpec, data: DataFacts | None) -> StepsPlan | None:
+    if data is None:
+        return None
+    batches: BatchPlan = plan_batches(data.rows, spec.train.batch_size, spec.cluster.workers)
+    return StepsPlan(
+        global_batch_size=batches.global_batch_size,
+        per_rank_batch_size=batches.per_rank_batch_size,
+        steps_per_epoch=batches.steps_per_epoch,
+        dropped_rows_per_epoch=batches.dropped_rows_per_epoch,
+        epochs=spec.train.epochs,
+        total_steps=batches.steps_per_epoch * spec.train.epochs,
+    )
+
+
+def _plan_files(spec: PipelineSpec) -> dict[str, str]:
+    ranks = spec.cluster.workers
+    logs = "jobs/train/logs/rank-0.log" + (f" … rank-{ranks - 1}.log" if ranks > 1 else "")
+    return {"model": "model/", "checkpoints": "checkpoints/", "logs": logs, "events": "jobs/train/events.jsonl"}
+
+
+def _describe_checkpoint(spec: PipelineSpec) -> str:
+    checkpoint = spec.train.checkpoint
+    every = f"every {checkpoint.every_steps} steps and " if checkpoint.every_steps else ""
+    return f"{every}at the end of each epoch, newest {checkpoint.keep} kept"
+
+
+def _describe_requirements(spec: PipelineSpec) -> list[str]:
+    texts = []
+    for name, bound in spec.evaluate.bounds().items():
+        texts += [f"{name} >= {bound.min:g}"] if bound.min is not None else []
+        texts += [f"{name} <= {bound.max:g}"] if bound.max is not None else []
+    return texts
+
+
+def _describe_registration(spec: PipelineSpec) -> str | None:
+    target = spec.registration
+    if target is None:
+        return None
+    return f"{target.model}@{target.alias}" if target.alias else target.model

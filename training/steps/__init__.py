@@ -1,0 +1,25 @@
+"""The steps of a pipeline, as the Airflow operators and `ganger run` call them.
+
+Each takes a `StepContext`, returns small JSON, and raises errors of `training.errors`. Heavy work happens in supervised
+jobs, never in the calling process.
+"""
+
+from training.steps.context import StepContext
+from training.steps.evaluate import evaluate
+from training.steps.job import cancel_step
+from training.steps.prepare import prepare_data
+from training.steps.provision import provision_cluster
+from training.steps.register import register_model
+from training.steps.teardown import teardown_cluster
+from training.steps.train import train
+
+__all__ = [
+    "StepContext",
+    "cancel_step",
+    "evaluate",
+    "prepare_data",
+    "provision_cluster",
+    "register_model",
+    "teardown_cluster",
+    "train",
+]

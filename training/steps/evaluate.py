@@ -1,0 +1,46 @@
+"""Step `evaluate`: the saved model on the held-out rows, in one process, against what it must reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from training.data.facts import read_facts
+from training.plan.jobs import plan_single_job
+from training.plan.run_plan import plan_run
+from training.steps.context import StepContext
+from training.steps.dataset import read_dataset_ref
+from training.steps.job import run_job
+from training.steps.machine import read_machine
+from training.steps.tracking import plan_tracking
+
+
+def evaluate(ctx: StepContext) -> dict[str, Any]:
+    """Evaluate the trained model and hold it to `evaluate.require`.
+
+    Returns:
+        `metrics` and `rows`.
+
+    Raises:
+        EvaluationError: A metric is out of its bounds.
+        GangerError: The model cannot be loaded or evaluated.
+    """
+    machine = read_machine()
+    plan = plan_run(ctx.spec, machine, read_facts(ctx.spec.data, ctx.file.base_dir, ctx.run.home))
+    payload = {
+        "task": "evaluate",
+        "engine": ctx.spec.train.engine,
+        "spec": ctx.spec.model_dump(mode="json", by_alias=True),
+        "base_dir": str(ctx.file.base_dir),
+        "dataset": str(read_dataset_ref(ctx.run)),
+        "model_dir": str(ctx.run.model),
+    }
+    job = plan_single_job(
+        run_id=ctx.run.run_id,
+        name="evaluate",
+        python=machine.environments[plan.environment].python,
+        payload=payload,
+        threads=machine.hosts[0].cores,
+        tracking=plan_tracking(ctx, plan),
+        env={"TF_CPP_MIN_LOG_LEVEL": "2"},
+    )
+    return run_job(ctx, job).values

@@ -1,0 +1,32 @@
+"""Runs one job to its end for a step: start or re-attach, follow, turn the result into a value or an error."""
+
+from __future__ import annotations
+
+from training.plan.job import JobPlan
+from training.run.follow import cancel, follow, raise_for, start_or_attach, stop
+from training.run.job import JobResult
+from training.steps.context import StepContext
+
+
+def run_job(ctx: StepContext, plan: JobPlan) -> JobResult:
+    """Run the job of `plan` and return its result.
+
+    Raises:
+        GangerError: The job failed or was cancelled; the class says whether a retry makes sense.
+    """
+    folder = ctx.run.job(plan.name, ctx.map_index)
+    if start_or_attach(folder, plan, on_line=ctx.log):
+        ctx.log(f"{plan.name} is running already: following it.")
+    result = follow(folder, on_line=ctx.log)
+    for note in result.notes:
+        ctx.log(f"note: {note}")
+    raise_for(result)
+    return result
+
+
+def cancel_step(ctx: StepContext, step: str, reason: str) -> None:
+    """End the job of `step`, if one runs, and wait until its processes are gone."""
+    folder = ctx.run.job(step, ctx.map_index)
+    if folder.job.exists() and not folder.result.exists():
+        cancel(folder, reason)
+        stop(folder, reason)

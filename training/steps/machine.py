@@ -1,0 +1,21 @@
+"""Reads the facts about this machine that plans are made from."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from training.environments import read_environment
+from training.plan.machine import EnvironmentFacts, HostFacts, MachineFacts
+
+ENGINE_ENVIRONMENTS = ("tensorflow", "mxnet")
+
+
+def read_machine() -> MachineFacts:
+    """Return the facts about this machine and its environments; imports none of them."""
+    environments = {"control": EnvironmentFacts(name="control", python=sys.executable)}
+    for name in ENGINE_ENVIRONMENTS:
+        status = read_environment(name)
+        environments[name] = EnvironmentFacts(name=name, python=str(status.python), problem=status.problem)
+    cores = len(os.sched_getaffinity(0))
+    return MachineFacts(hosts=(HostFacts(cores=cores),), environments=environments)

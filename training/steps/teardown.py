@@ -1,0 +1,57 @@
+"""Step `teardown_cluster`: end what is left, give the cluster back, close the MLflow run, and say what was found."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from training.plan.jobs import plan_single_job
+from training.run.folder import JobFolder, RunFolder
+from training.run.follow import stop
+from training.run.job import JobResult, TrackingRef
+from training.run.sweep import sweep
+from training.steps.context import StepContext
+from training.steps.job import run_job
+from training.steps.provision import release_cluster
+
+NAME = "teardown_cluster"
+
+
+def teardown_cluster(ctx: StepContext) -> dict[str, Any]:
+    """End every job of the run, release its cluster and prove that no process is left. Safe to repeat.
+
+    Returns:
+        `stopped` (jobs that still ran), `ended` (pids of leftover processes), `released` (host to ranks).
+    """
+    stopped = [job.path.name for job in ctx.run.jobs() if job.path.name != NAME and _stop_job(job)]
+    ended = [pid for job in ctx.run.jobs() if job.path.name != NAME for pid in sweep(job.job_id)]
+    allocation = release_cluster(ctx.run)
+    if _is_tracking_open(ctx.run):
+        _close_tracking(ctx)
+    ctx.log(f"stopped: {', '.join(stopped) or 'nothing was running'}; leftover processes: {ended or 'none'}")
+    return {"stopped": stopped, "ended": ended, "released": allocation.ranks if allocation else {}}
+
+
+def _stop_job(job: JobFolder) -> bool:
+    if not job.job.exists() or job.result.exists():
+        return False
+    stop(job, NAME)
+    return True
+
+
+def _is_tracking_open(run: RunFolder) -> bool:
+    """Whether the MLflow run may still be RUNNING, or metrics wait on disk: its supervisor did not get to close it."""
+    if TrackingRef.read(run.tracking) is None:
+        return False
+    result = JobResult.read(run.job("train").result)
+    return result is None or not result.tracking_closed
+
+
+def _close_tracking(ctx: StepContext) -> None:
+    result = JobResult.read(ctx.run.job("train").result)
+    payload = {
+        "task": "close_tracking",
+        "run": str(ctx.run.path),
+        "state": str(result.state) if result else "cancelled",
+    }
+    run_job(ctx, plan_single_job(run_id=ctx.run.run_id, name=NAME, python=sys.executable, payload=payload))
