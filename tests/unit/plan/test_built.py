@@ -1,0 +1,69 @@
+"""Preflight: what cannot run is refused by name before anything starts (K07)."""
+
+from pathlib import Path
+
+import pytest
+
+from training.plan.built import STRATEGIES, check_preflight, choose_environment, find_absent
+from training.plan.machine import EnvironmentFacts, MachineFacts
+from training.spec.loader import pipeline_from_mapping
+
+
+def make_spec(engine="tensorflow", strategy="single", **blocks):
+    mapping = {
+        "name": "small",
+        "data": {"source": "digits"},
+        "model": {"entrypoint": "training.models.mlp"},
+        "train": {"engine": engine, "strategy": strategy},
+        **blocks,
+    }
+    return pipeline_from_mapping(mapping, Path.cwd()).spec
+
+
+def machine(**problems):
+    facts = {name: EnvironmentFacts(name=name, python="python", problem=text) for name, text in problems.items()}
+    return MachineFacts(environments=facts)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES["tensorflow"])
+def test_built_strategies_pass(strategy):
+    assert check_preflight(make_spec(strategy=strategy), machine(tensorflow="")) == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "strategy"), [("mxnet", "dist_sync"), ("horovod", "horovod"), ("tensorflow", "tpu")]
+)
+def test_unbuilt_strategies_are_refused_by_name(engine, strategy):
+    (problem,) = check_preflight(make_spec(engine, strategy), machine(tensorflow="", mxnet=""))
+
+    assert problem.field == "train.strategy"
+    assert engine in problem.message
+    assert strategy in problem.message
+
+
+def test_unbuilt_fields_and_backends_are_refused_by_name():
+    spec = make_spec(
+        cluster={"backend": "slurm"},
+        model={"entrypoint": "training.models.mlp", "initialize_from": "models:/a@b", "freeze": ["dense*"]},
+    )
+
+    fields = [problem.field for problem in check_preflight(spec, machine(tensorflow=""))]
+
+    assert fields == ["cluster.backend", "model.initialize_from", "model.freeze"]
+
+
+def test_an_absent_environment_is_named_with_the_way_out():
+    (problem,) = find_absent(make_spec(), MachineFacts())
+
+    assert str(problem) == "train.engine: the tensorflow environment is absent. Run: ganger env build tensorflow"
+
+
+def test_a_broken_environment_says_why():
+    (problem,) = find_absent(make_spec(), machine(tensorflow="numpy 1.26 found, 2.0.2 wanted."))
+
+    assert "numpy 1.26 found" in str(problem)
+
+
+def test_horovod_uses_the_environment_of_its_framework():
+    assert choose_environment(make_spec("horovod", "horovod")) == "tensorflow"
+    assert choose_environment(make_spec("mxnet", "single")) == "mxnet"

@@ -1,0 +1,91 @@
+"""The plan of a training: pure, printable, equal for equal input."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from training.errors import SpecError
+from training.plan.facts import DataFacts
+from training.plan.machine import EnvironmentFacts, HostFacts, MachineFacts
+from training.plan.render import render_plan
+from training.plan.run_plan import RunPlan, plan_run
+from training.settings import REPOSITORY
+from training.spec.loader import load_pipeline, pipeline_from_mapping
+
+GOLDEN = Path(__file__).parent.parent.parent / "golden"
+PIPELINES = sorted((REPOSITORY / "dags" / "pipelines").glob("*.yaml"))
+MACHINE = MachineFacts(
+    hosts=(HostFacts(cores=2),),
+    environments={"tensorflow": EnvironmentFacts(name="tensorflow", python="python")},
+)
+DIGITS = DataFacts(rows=1438, validation_rows=359, feature_shape=(64,), classes=10)
+
+
+def make_spec(**train):
+    mapping = {
+        "name": "small",
+        "data": {"source": "digits"},
+        "model": {"entrypoint": "training.models.mlp"},
+        "train": {"engine": "tensorflow", "strategy": "multi_worker_mirrored", "batch_size": 64, **train},
+        "cluster": {"workers": 2},
+    }
+    return pipeline_from_mapping(mapping, Path.cwd()).spec
+
+
+@pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.stem)
+def test_shipped_pipelines_have_the_reviewed_plan(path):
+    """To review a change: UPDATE by copying what the failure prints into tests/golden."""
+    text = render_plan(plan_run(load_pipeline(path).spec, MACHINE, DIGITS)) + "\n"
+
+    assert text == (GOLDEN / f"{path.stem}.plan.txt").read_text()
+
+
+def test_ranks_are_told_of_each_other_through_tf_config():
+    plan = plan_run(make_spec(), MACHINE, DIGITS)
+
+    configs = [json.loads(rank.env["TF_CONFIG"]) for rank in plan.ranks]
+
+    assert configs[0]["cluster"] == configs[1]["cluster"]
+    assert [config["task"] for config in configs] == [{"type": "worker", "index": 0}, {"type": "worker", "index": 1}]
+    assert plan.ports == ("rank-0", "rank-1")
+    assert all(f"{{port:{port}}}" in plan.ranks[0].env["TF_CONFIG"] for port in plan.ports)
+
+
+def test_a_plan_survives_json():
+    plan = plan_run(make_spec(), MACHINE, DIGITS)
+
+    assert RunPlan.model_validate_json(plan.model_dump_json()) == plan
+    assert RunPlan.model_validate_json(plan.model_dump_json()).digest == plan.digest
+
+
+def test_the_digest_tells_plans_apart():
+    assert plan_run(make_spec(), MACHINE, DIGITS).digest != plan_run(make_spec(seed=8), MACHINE, DIGITS).digest
+
+
+def test_unknown_rows_leave_the_steps_open():
+    plan = plan_run(make_spec(), MACHINE, None)
+
+    assert plan.steps is None
+    assert "known after prepare_data" in render_plan(plan)
+
+
+def test_a_batch_that_does_not_divide_is_refused():
+    """K22."""
+    with pytest.raises(SpecError, match=r"batch_size"):
+        plan_run(make_spec(batch_size=63), MACHINE, DIGITS)
+
+
+def test_fewer_rows_than_a_batch_are_refused():
+    """K25: never trained with 0 steps."""
+    with pytest.raises(SpecError, match=r"3.*64"):
+        plan_run(make_spec(), MACHINE, DataFacts(rows=3, validation_rows=1, feature_shape=(64,), classes=10))
+
+
+def test_the_plan_says_what_is_not_built():
+    plan = plan_run(make_spec(strategy="parameter_server"), MACHINE, DIGITS)
+
+    assert plan.problems == (
+        "train.strategy: engine tensorflow with strategy parameter_server is not built yet. "
+        "Built: tensorflow/single, tensorflow/multi_worker_mirrored.",
+    )

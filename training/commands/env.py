@@ -1,0 +1,19 @@
+"""`ganger env`: the engine environments."""
+
+from __future__ import annotations
+
+import click
+
+from training.environments import build_environment
+
+
+@click.group()
+def env() -> None:
+    """Make the Python environments that ranks run in."""
+
+
+@env.command()
+@click.argument("name", type=click.Choice(["tensorflow", "mxnet"]))
+def build(name: str) -> None:
+    """Make the environment NAME from its lock, Horovod included."""
+    build_environment(name, log=click.echo)

@@ -1,0 +1,109 @@
+"""`ganger run`: the whole pipeline on this machine, without Airflow."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from training.commands.options import find_run, json_option, load, set_option
+from training.errors import GangerError, SpecError, spec_error
+from training.run.folder import RunFolder
+from training.spec.file import PipelineFile
+from training.steps.context import StepContext, read_run
+from training.steps.pipeline import PipelineOutcome, run_pipeline
+
+
+@click.command()
+@click.argument("spec", required=False, type=click.Path(path_type=Path))
+@set_option
+@json_option
+@click.option(
+    "--resume", metavar="RUN", help="Go on with a run that failed or was interrupted, from its last checkpoint."
+)
+@click.option("--yes", is_flag=True, help="Register without asking where the spec wants an approval.")
+def run(spec: Path | None, overrides: tuple[str, ...], as_json: bool, resume: str | None, yes: bool) -> None:
+    """Run the pipeline SPEC: prepare, provision, train, evaluate, register, tear down."""
+    from training.commands.progress import Progress
+
+    file, folder = _choose_run(spec, overrides, resume)
+    signal.signal(signal.SIGTERM, _interrupt)
+    with Progress(folder) as progress:
+        ctx = StepContext(file=file, run=folder, log=progress.print, tags={"ganger.started_by": "ganger run"})
+        progress.print(f"run {folder.run_id}")
+        outcome = run_pipeline(ctx, on_step=progress.step, approve=lambda: yes or _ask(file, progress))
+    if as_json:
+        click.echo(json.dumps(_describe(folder, outcome)))
+    if outcome.error is not None:
+        _fail(outcome.error, folder, file)
+    click.echo(_summarise(folder, outcome), err=True)
+
+
+def _choose_run(spec: Path | None, overrides: tuple[str, ...], resume: str | None) -> tuple[PipelineFile, RunFolder]:
+    if resume is None:
+        if spec is None:
+            raise click.UsageError("either SPEC or --resume RUN must be given.")
+        file = load(spec, overrides)
+        moment = time.strftime("%Y%m%dT%H%M%S")
+        return file, RunFolder.of(f"{file.spec.name}-{moment}-{secrets.token_hex(3)}")
+    folder = find_run(resume)
+    recorded = read_run(folder).to_file()
+    if overrides and spec is None:
+        raise spec_error("--set", "a resumed run keeps its spec.", "Give SPEC too when something shall change.")
+    return (load(spec, overrides) if spec else recorded), folder
+
+
+def _interrupt(signum: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _ask(file: PipelineFile, progress: Any) -> bool:
+    if not sys.stdin.isatty():
+        raise spec_error(
+            "register.approval", "a person must approve, and there is no terminal to ask at.", "Pass --yes."
+        )
+    with progress.paused():
+        return click.confirm(f"Register the model as {file.spec.name}?", err=True)
+
+
+def _describe(folder: RunFolder, outcome: PipelineOutcome) -> dict[str, Any]:
+    train = outcome.values.get("train", {})
+    metrics = {**train.get("metrics", {}), **outcome.values.get("evaluate", {}).get("metrics", {})}
+    return {
+        "run_id": folder.run_id,
+        "state": outcome.state,
+        "mlflow_run_id": train.get("mlflow_run_id"),
+        "steps": train.get("steps"),
+        "metrics": metrics,
+        "weights_sha256": train.get("weights_sha256"),
+        "weights_norm": train.get("weights_norm"),
+        "model_path": str(folder.model) if train else None,
+        "registered": outcome.values.get("register_model") or None,
+        "error": str(outcome.error) if outcome.error else None,
+    }
+
+
+def _summarise(folder: RunFolder, outcome: PipelineOutcome) -> str:
+    described = _describe(folder, outcome)
+    metrics = "  ".join(f"{name} {value:.4g}" for name, value in described["metrics"].items())
+    registered = described["registered"]
+    version = f"\nregistered  {registered['model']} version {registered['version']}" if registered else ""
+    return f"run         {folder.run_id}: {outcome.state}\nmetrics     {metrics}\nmodel       {folder.model}{version}"
+
+
+def _fail(error: BaseException, folder: RunFolder, file: PipelineFile) -> NoReturn:
+    if isinstance(error, SpecError):
+        raise error
+    where = file.path or ""
+    click.echo(
+        f"Nothing is left running. Resume: ganger run {where} --resume {folder.run_id}".replace("  ", " "), err=True
+    )
+    if isinstance(error, GangerError):
+        raise error
+    raise KeyboardInterrupt
