@@ -24,6 +24,10 @@ JOB_DIR = "GANGER_JOB_DIR"
 RANK = "GANGER_RANK"
 LOCAL_RANK = "GANGER_LOCAL_RANK"
 WORLD_SIZE = "GANGER_WORLD_SIZE"
+#: Set in every rank: number of the attempt, from 1. From the second on, an engine looks for a checkpoint to go on from.
+ATTEMPT = "GANGER_ATTEMPT"
+#: MLflow's own variable, set in every rank of a tracked job: a run that user code starts joins the job's run.
+MLFLOW_RUN_ID = "MLFLOW_RUN_ID"
 #: MLflow's own variable; a local SQLite store in the home folder is used where it is not set.
 TRACKING_URI = "MLFLOW_TRACKING_URI"
 

@@ -35,6 +35,11 @@ class ProcessPlan(_Plan):
     threads: int = 1
     service: bool = False
     """A process that serves and never ends by itself; ended when all others are done."""
+    ready_on: Literal["event", "output", "start"] = "event"
+    """What tells that the process has joined: its `ready` event, its first output, or that it was started. Services and
+    scripts that know nothing of events need one of the latter two."""
+    tracks: bool = False
+    """Talks to the tracking server itself (the registry): keeps that server's credentials in its environment."""
 
     @property
     def name(self) -> str:

@@ -20,8 +20,13 @@ from pydantic import BaseModel
 from training import settings
 
 
-def write_atomic(path: Path, text: str) -> None:
+def write_atomic(path: Path, text: str, *, durable: bool = True) -> None:
     """Write `text` so that a reader sees the old file or the whole new one, never a part.
+
+    Args:
+        path: The file; its folder is made.
+        text: What it shall hold.
+        durable: Survive a loss of power too. That costs a flush to the disk, too much for what changes every second.
 
     Raises:
         OSError: The disk is full or the folder cannot be written; the old file is intact and no temporary one is left.
@@ -32,7 +37,8 @@ def write_atomic(path: Path, text: str) -> None:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -62,9 +68,9 @@ class FileModel(BaseModel):
         except FileNotFoundError:
             return None
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, *, durable: bool = True) -> None:
         """Write the model to `path`, whole or not at all."""
-        write_atomic(path, self.model_dump_json(indent=2, by_alias=True) + "\n")
+        write_atomic(path, self.model_dump_json(indent=2, by_alias=True) + "\n", durable=durable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,10 @@ class JobFolder:
     def result(self) -> Path:
         """The `JobResult`; it exists when, and only when, the job is over."""
         return self.path / "result.json"
+
+    def archived_result(self, number: int) -> Path:
+        """The `JobResult` of an earlier try, numbered from 1."""
+        return self.path / f"result-{number}.json"
 
     @property
     def lease(self) -> Path:

@@ -36,6 +36,8 @@ class SupervisorRef(_File):
     pid: int
     started_at: float
     """As the kernel counts (psutil's `create_time`), seconds since the epoch."""
+    host: str = ""
+    """Name of the machine it runs on: pid and start time say something there only."""
 
 
 class RankStatus(_File):
