@@ -1,7 +1,7 @@
 """The plan of one supervised job: which processes to start, with what, and which limits to hold them to.
 
-This is what the supervisor reads (`job.json`). It knows nothing of models or data: what a process shall do is in `payload`,
-which only `training.worker` and the engine read.
+This is what the supervisor reads (`job.json`). It knows nothing of models or data: what a process shall do is in
+`payload`, which only `training.worker` and the engine read.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class _Plan(BaseModel):
 class ProcessPlan(_Plan):
     """One process of a gang.
 
-    Values of `env` may hold `{port:NAME}`; the launcher puts a free port of the host in its place, the same for all ranks,
-    fresh at every attempt.
+    `argv` and the values of `env` may hold `{port:NAME}`; the launcher puts a free port of the host in its place, the
+    same for all ranks, fresh at every attempt.
     """
 
     rank: int

@@ -1,8 +1,8 @@
 r"""What ranks tell the supervisor: structured events between their ordinary output.
 
-An event is one line of standard output: the record separator U+001E, a JSON object, a line feed, as in RFC 7464 ("JSON text
-sequences"). Every backend carries standard output, so no backend needs a port or a shared disk for it (ADR 0002). Text before
-the separator on the same line is ordinary output that lacked its line feed.
+An event is one line of standard output: the record separator U+001E, a JSON object, a line feed, as in RFC 7464 ("JSON
+text sequences"). Every backend carries standard output, so no backend needs a port or a shared disk for it (ADR 0002).
+Text before the separator on the same line is ordinary output that lacked its line feed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rank: int
-    time: Annotated[float, Field(default_factory=time.time)]
+    time: float = Field(default_factory=time.time)
     """Seconds since the epoch, on the rank's clock."""
 
 

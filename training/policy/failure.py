@@ -1,0 +1,209 @@
+"""Failure classes: from an exit code, what the rank told, and its last lines, to a cause and an error class."""
+
+from __future__ import annotations
+
+import enum
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from training import errors
+from training.errors import EXIT_SPEC, EXIT_TEMPORARY, EXIT_USER_CODE, GangerError
+
+
+class Cause(enum.StrEnum):
+    """Why a gang ended; decides about restarts."""
+
+    SPEC = "spec"
+    PREFLIGHT = "preflight"
+    USER_CODE = "user code"
+    DIVERGED = "diverged"
+    OUT_OF_MEMORY = "out of memory"
+    OUTPUT_MISSING = "output missing"
+    SIGNAL = "signal"
+    LOST_PEER = "lost peer"
+    PORT_TAKEN = "port taken"
+    TEMPORARY = "temporary"
+    START_DEADLINE = "start deadline"
+    STALL = "stall"
+    LATE = "late"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+
+
+#: The error class (by name, in `training.errors`) that a cause is reported as.
+KINDS: dict[Cause, str] = {
+    Cause.SPEC: "SpecError",
+    Cause.PREFLIGHT: "PreflightError",
+    Cause.USER_CODE: "WorkerError",
+    Cause.DIVERGED: "DivergedError",
+    Cause.OUT_OF_MEMORY: "WorkerError",
+    Cause.OUTPUT_MISSING: "WorkerError",
+    Cause.SIGNAL: "InfrastructureError",
+    Cause.LOST_PEER: "InfrastructureError",
+    Cause.PORT_TAKEN: "LaunchError",
+    Cause.TEMPORARY: "InfrastructureError",
+    Cause.START_DEADLINE: "LaunchError",
+    Cause.STALL: "InfrastructureError",
+    Cause.LATE: "InfrastructureError",
+    Cause.TIMEOUT: "InfrastructureError",
+    Cause.CANCELLED: "CancelledError",
+}
+
+#: Texts that tell a cause, tried in order. The peers of a dead rank complain in the words of their framework.
+PATTERNS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
+    (
+        Cause.PORT_TAKEN,
+        re.compile(
+            r"address already in use|EADDRINUSE|No address added out of total|could not start gRPC server", re.I
+        ),
+    ),
+    (
+        Cause.OUT_OF_MEMORY,
+        re.compile(
+            r"out of memory|MemoryError|ResourceExhausted|OOM when allocating|cannot allocate memory|bad_alloc", re.I
+        ),
+    ),
+    (
+        Cause.LOST_PEER,
+        re.compile(
+            r"connection (reset|refused|closed)|connection closed by|broken pipe|socket closed|HorovodInternalError"
+            r"|UnavailableError|\bUNAVAILABLE\b|failed to connect to all addresses|coordination service"
+            r"|collective ops? (is|are|was) aborted|task .* (is missing|heartbeat timeout)|peer (is )?(lost|gone)",
+            re.I,
+        ),
+    ),
+)
+_UNIMPORTABLE = re.compile(r"^(ModuleNotFoundError|ImportError|SyntaxError|IndentationError|TabError)\b")
+_CAUSE_OF_ERROR: dict[type[GangerError], Cause] = {
+    errors.SpecError: Cause.SPEC,
+    errors.PreflightError: Cause.PREFLIGHT,
+    errors.DivergedError: Cause.DIVERGED,
+    errors.CancelledError: Cause.CANCELLED,
+}
+_NOT_FOUND = (126, 127)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureReport:
+    """What is known of a rank that failed.
+
+    Attributes:
+        exit_code: What it exited with, negative for a signal; None while it has not ended.
+        error: Class name of the exception that it told of; empty if it told nothing.
+        message: Text of that exception.
+        lines: Its last lines of output, the newest last.
+    """
+
+    exit_code: int | None = None
+    error: str = ""
+    message: str = ""
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureClass:
+    """What kind of failure it is: `kind` names the class in `training.errors`."""
+
+    cause: Cause
+    kind: str
+
+
+def classify(report: FailureReport) -> FailureClass:
+    """Return what kind of failure a rank's report tells of.
+
+    >>> classify(FailureReport(exit_code=78)).kind
+    'SpecError'
+    >>> classify(FailureReport(exit_code=-9)).cause
+    <Cause.SIGNAL: 'signal'>
+    >>> classify(FailureReport(exit_code=70, error="OSError", message="[Errno 98] Address already in use")).kind
+    'LaunchError'
+    """
+    known = find_error_class(report.error)
+    if known is not None:
+        return FailureClass(cause=_cause_of(known, report.message), kind=known.__name__)
+    if report.error:
+        cause = match_cause(f"{report.error}: {report.message}") or _cause_of_code(report.exit_code)
+    else:
+        cause = _cause_of_silent(report)
+    return FailureClass(cause=cause, kind=KINDS[cause])
+
+
+def find_error_class(name: str) -> type[GangerError] | None:
+    """Return the error class of this project that is called `name`, if any."""
+    found = getattr(errors, name, None) if name else None
+    return found if isinstance(found, type) and issubclass(found, GangerError) else None
+
+
+def match_cause(text: str) -> Cause | None:
+    """Return the cause that a text tells of, or None."""
+    return next((cause for cause, pattern in PATTERNS if pattern.search(text)), None)
+
+
+def signal_of(exit_code: int | None) -> signal.Signals | None:
+    """Return the signal that ended a process, also where a shell between told it as 128 + number.
+
+    >>> signal_of(-9).name, signal_of(139).name, signal_of(3)
+    ('SIGKILL', 'SIGSEGV', None)
+    """
+    if exit_code is None:
+        return None
+    number = -exit_code if exit_code < 0 else exit_code - 128
+    return signal.Signals(number) if number in _SIGNALS else None
+
+
+def _cause_of(known: type[GangerError], message: str) -> Cause:
+    for error_class, cause in _CAUSE_OF_ERROR.items():
+        if issubclass(known, error_class):
+            return cause
+    matched = match_cause(message)
+    if known.retryable:
+        return matched if matched in (Cause.LOST_PEER, Cause.PORT_TAKEN) else Cause.TEMPORARY
+    return Cause.OUT_OF_MEMORY if matched is Cause.OUT_OF_MEMORY else Cause.USER_CODE
+
+
+def _cause_of_silent(report: FailureReport) -> Cause:
+    """The rank ended without a word of its own (a script, a crash): its exit code and last lines have to do."""
+    lines = [line for line in report.lines if line.strip()]
+    if signal_of(report.exit_code) is not None:
+        return match_cause("\n".join(lines[-20:])) or Cause.SIGNAL
+    if report.exit_code in (EXIT_SPEC, EXIT_TEMPORARY, EXIT_USER_CODE):
+        return _cause_of_code(report.exit_code)
+    if any(_UNIMPORTABLE.match(line) for line in lines[-3:]):
+        return Cause.SPEC
+    return match_cause("\n".join(lines[-3:])) or _cause_of_code(report.exit_code)
+
+
+def _cause_of_code(exit_code: int | None) -> Cause:
+    if exit_code == EXIT_SPEC:
+        return Cause.SPEC
+    if exit_code == EXIT_TEMPORARY:
+        return Cause.TEMPORARY
+    if exit_code in _NOT_FOUND:
+        return Cause.PREFLIGHT
+    return Cause.SIGNAL if signal_of(exit_code) is not None else Cause.USER_CODE
+
+
+_SIGNALS = frozenset(
+    {
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGILL,
+        signal.SIGTRAP,
+        signal.SIGABRT,
+        signal.SIGBUS,
+        signal.SIGFPE,
+        signal.SIGKILL,
+        signal.SIGUSR1,
+        signal.SIGSEGV,
+        signal.SIGUSR2,
+        signal.SIGPIPE,
+        signal.SIGALRM,
+        signal.SIGTERM,
+        signal.SIGXCPU,
+        signal.SIGXFSZ,
+        signal.SIGSYS,
+    }
+)
