@@ -15,8 +15,8 @@ class PipelineFile:
     Attributes:
         spec: What was asked for, overrides applied.
         path: The YAML file, as given; None for a spec that was written in Python.
-        base_dir: Folder that relative paths in the spec (`data.source`, `model.entrypoint`, `train.script`) count from: that
-            of the file, else the working directory.
+        base_dir: Folder that relative paths in the spec (`data.source`, `model.entrypoint`, `train.script`) count from:
+            that of the file, absolute.
     """
 
     spec: PipelineSpec

@@ -1,53 +1,55 @@
 """The pipeline spec: one model per block of the YAML file.
 
-Field descriptions are written here once; the reference page and the JSON schema are made from them. Rules that one block can
-check alone live on its model; rules between blocks live on `PipelineSpec`. Whether something is *built* or *present on this
-machine* is not asked here but in preflight.
+Field descriptions are written here once; the reference page and the JSON schema are made from them. A rule that one
+field or block can check alone lives on its model; rules between blocks live in `rules`, so that they can be reported
+together with the mistakes inside the blocks. Whether something is *built* or *present* is asked in preflight.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
+from training.spec.base import Alias, Flag, Name, Number, PositiveInt, SpecModel, Text, WholeNumber
+from training.spec.cron import check_cron
 from training.spec.train import TrainSpec
 
-Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
-WholeNumber = Annotated[int, Strict()]
 
-
-def _check_name(name: str) -> str:
-    allowed = all(letter.isalnum() or letter in "_-." for letter in name) and name.isascii()
-    if not allowed:
-        raise ValueError("may hold letters, digits, '_', '-' and '.' only")
-    return name
-
-
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_name)]
-
-
-class SpecModel(BaseModel):
-    """Base of all blocks: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, populate_by_name=True)
+def _choose_shape(value: object) -> Literal["text", "number", "block"] | None:
+    """Name the variant of a union that a value means, so that a mistake in it is reported once and not per variant."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "number"
+    return "block" if isinstance(value, dict | SpecModel) else None
 
 
 class AssetSchedule(SpecModel):
     """Start a DAG run when other DAGs have updated assets."""
 
-    assets: Annotated[tuple[str, ...], Field(min_length=1)]
+    assets: Annotated[tuple[Text, ...], Field(min_length=1)]
     """URIs of the Airflow assets that trigger a run when all of them were updated."""
+
+
+Schedule = Annotated[
+    Annotated[str, AfterValidator(check_cron), Tag("text")] | Annotated[AssetSchedule, Tag("block")],
+    Discriminator(
+        lambda value: shape if (shape := _choose_shape(value)) != "number" else None,
+        custom_error_type="shape",
+        custom_error_message="must be a cron expression, a block `assets: [uri, …]`, or null",
+    ),
+]
 
 
 class DataSpec(SpecModel):
     """Where the rows come from and how they are split."""
 
-    source: Annotated[str, Field(min_length=1)]
+    source: Text
     """A built-in set (`digits`), the path of an `.npz` or `.csv` file, or `module:function` that returns `(x, y)`."""
     params: dict[str, Any] = {}
     """Keyword arguments for a `module:function` source."""
-    label: str | None = None
+    label: Text | None = None
     """Name of the label column, for tables."""
     missing: Literal["fail", "drop"] = "fail"
     """What to do with rows of a table that have an empty or `NA` cell: fail, or drop the row."""
@@ -60,13 +62,13 @@ class DataSpec(SpecModel):
 class ModelSpec(SpecModel):
     """The model file."""
 
-    entrypoint: Annotated[str, Field(min_length=1)]
+    entrypoint: Text
     """A module (`training.models.mlp`) or `path.py` with `build_model(**params)`."""
     params: dict[str, Any] = {}
     """Keyword arguments for `build_model`."""
-    initialize_from: str | None = None
+    initialize_from: Text | None = None
     """Start from weights: `models:/name@alias`, an MLflow run id, or a path."""
-    freeze: tuple[str, ...] = ()
+    freeze: tuple[Text, ...] = ()
     """Patterns of layer names that are not trained."""
 
 
@@ -75,9 +77,9 @@ class ClusterSpec(SpecModel):
 
     backend: Literal["local", "ssh", "slurm", "kubernetes"] = "local"
     """What starts the ranks."""
-    workers: Annotated[WholeNumber, Field(ge=1)] = 1
+    workers: PositiveInt = 1
     """Number of worker processes."""
-    threads_per_worker: Annotated[WholeNumber, Field(ge=1)] | None = None
+    threads_per_worker: PositiveInt | None = None
     """Computation threads of each worker; by default the cores of a host divided by its ranks."""
 
 
@@ -89,11 +91,29 @@ class Bound(SpecModel):
     max: Number | None = None
     """Largest acceptable value."""
 
+    @model_validator(mode="after")
+    def _some_value_passes(self) -> Bound:
+        if self.min is None and self.max is None:
+            raise ValueError("must hold `min`, `max` or both")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError("must have a `min` that is not larger than its `max`")
+        return self
+
+
+Requirement = Annotated[
+    Annotated[Number, Tag("number")] | Annotated[Bound, Tag("block")],
+    Discriminator(
+        lambda value: shape if (shape := _choose_shape(value)) != "text" else None,
+        custom_error_type="shape",
+        custom_error_message="must be a number (the least acceptable value) or a block with `min`, `max` or both",
+    ),
+]
+
 
 class EvaluateSpec(SpecModel):
     """What the trained model must reach."""
 
-    require: dict[str, Number | Bound] = {}
+    require: dict[str, Requirement] = {}
     """Metric name to the least acceptable value, or to `{min: …, max: …}`."""
 
     def bounds(self) -> dict[str, Bound]:
@@ -110,9 +130,9 @@ class RegisterSpec(SpecModel):
 
     model: Name
     """Name of the registered model."""
-    alias: str | None = None
+    alias: Alias | None = None
     """Alias that is moved to the new version, such as `champion`."""
-    approval: Annotated[bool, Strict()] = False
+    approval: Flag = False
     """Wait for a person to approve in the Airflow UI before registering."""
 
 
@@ -123,7 +143,7 @@ class PipelineSpec(SpecModel):
     """Name of the pipeline; also the DAG id."""
     description: str = ""
     """One sentence for the list of DAGs."""
-    schedule: str | AssetSchedule | None = None
+    schedule: Schedule | None = None
     """A cron expression, `{assets: [uri, …]}`, or null for runs that are triggered by hand."""
     experiment: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     """MLflow experiment; by default the name of the pipeline."""
@@ -144,11 +164,3 @@ class PipelineSpec(SpecModel):
     def experiment_name(self) -> str:
         """The MLflow experiment, with its default filled in."""
         return self.experiment or self.name
-
-    @model_validator(mode="after")
-    def _model_or_script(self) -> PipelineSpec:
-        if self.model is None and self.train.script is None:
-            raise ValueError("either `model` or `train.script` must be given; received neither")
-        if self.model is not None and self.train.script is not None:
-            raise ValueError("only one of `model` and `train.script` may be given; received both")
-        return self

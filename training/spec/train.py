@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import Field
 
-PositiveInt = Annotated[int, Strict(), Field(ge=1)]
-Seconds = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
+from training.spec.base import Count, PositiveInt, Seconds, Seed, SpecModel, Text
 
 
-class CheckpointSpec(BaseModel):
+class CheckpointSpec(SpecModel):
     """When checkpoints are written and how many are kept."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     every_steps: PositiveInt | None = None
     """Steps between two checkpoints; by default one at the end of each epoch."""
@@ -21,18 +18,16 @@ class CheckpointSpec(BaseModel):
     """Number of newest checkpoints that are kept."""
 
 
-class _Train(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
+class _Train(SpecModel):
     epochs: PositiveInt = 1
     """Passes over the training rows."""
     batch_size: PositiveInt = 32
     """Rows per step over all ranks together (global), whatever the strategy."""
-    seed: Annotated[int, Strict(), Field(ge=0, lt=2**32)] = 7
+    seed: Seed = 7
     """Seed of initial weights and of the order of the rows."""
     checkpoint: CheckpointSpec = CheckpointSpec()
     """When checkpoints are written."""
-    restarts: Annotated[int, Strict(), Field(ge=0)] = 2
+    restarts: Count = 2
     """How often the gang may be restarted after a failure that a restart can heal."""
     start_timeout_s: Seconds = 120.0
     """Seconds within which every rank must be ready."""
@@ -42,7 +37,7 @@ class _Train(BaseModel):
     """Seconds between asking a rank to end (SIGTERM) and ending it (SIGKILL)."""
     timeout_s: Seconds | None = None
     """Seconds that the whole training may take."""
-    script: str | None = None
+    script: Text | None = None
     """Path of a training script to run as the gang, instead of `model`."""
     args: tuple[str, ...] = ()
     """Arguments of the script."""
