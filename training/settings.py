@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 #: Folder of runs, prepared data and local MLflow store. With several Airflow workers: storage that they share.
 HOME = "GANGER_HOME"
@@ -30,6 +31,8 @@ ATTEMPT = "GANGER_ATTEMPT"
 MLFLOW_RUN_ID = "MLFLOW_RUN_ID"
 #: MLflow's own variable; a local SQLite store in the home folder is used where it is not set.
 TRACKING_URI = "MLFLOW_TRACKING_URI"
+#: Address of MLflow's web pages, where it is not the tracking URI itself.
+MLFLOW_UI = "GANGER_MLFLOW_UI"
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -59,3 +62,14 @@ def read_pipeline_dirs() -> tuple[Path, ...]:
 def read_tracking_uri() -> str:
     """Return the MLflow tracking URI: `$MLFLOW_TRACKING_URI`, or a SQLite file in the home folder."""
     return os.environ.get(TRACKING_URI) or f"sqlite:///{read_home() / 'mlflow.db'}"
+
+
+def read_mlflow_ui() -> str | None:
+    """Return the address of MLflow's web pages without a slash at its end; None where it has none.
+
+    That is `$GANGER_MLFLOW_UI`, or the tracking URI if it is a web address. A user name or password in it is left out.
+    """
+    parts = urlsplit(os.environ.get(MLFLOW_UI) or read_tracking_uri())
+    if parts.scheme not in ("http", "https"):
+        return None
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))

@@ -8,7 +8,7 @@ from training.steps.context import StepContext
 from training.steps.evaluate import evaluate
 from training.steps.job import cancel_step
 from training.steps.prepare import prepare_data
-from training.steps.provision import provision_cluster
+from training.steps.provision import provision_cluster, release_cluster
 from training.steps.register import register_model
 from training.steps.teardown import teardown_cluster
 from training.steps.train import train
@@ -20,6 +20,7 @@ __all__ = [
     "prepare_data",
     "provision_cluster",
     "register_model",
+    "release_cluster",
     "teardown_cluster",
     "train",
 ]

@@ -20,12 +20,12 @@ class ProvisionClusterOperator(StepOperator):
 
         Airflow skips a teardown whose setup failed (trigger rule `all_done_setup_success`), so it is done here.
         """
-        from training.steps.provision import release_cluster
+        from training import steps
 
         try:
             return super().run_step(ctx)
         except BaseException:
-            release_cluster(ctx.run)
+            steps.release_cluster(ctx.run)
             raise
 
 
