@@ -1,0 +1,137 @@
+"""The whole pipeline from the command line: real ranks, real MLflow, no Airflow."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from training import settings
+
+pytestmark = pytest.mark.engine
+DIGITS = settings.REPOSITORY / "dags" / "pipelines" / "digits.yaml"
+TIMEOUT_S = 240
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A home folder of its own, so that runs, data and the MLflow store of the developer stay untouched."""
+    return tmp_path_factory.mktemp("home")
+
+
+def ganger(home, *arguments):
+    env = {**os.environ, settings.HOME: str(home)}
+    env.pop(settings.TRACKING_URI, None)
+    command = [str(Path(sys.executable).parent / "ganger"), *map(str, arguments)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+def run_digits(home, workers):
+    answer = ganger(
+        home, "run", DIGITS, "--json", "--set", f"cluster.workers={workers}", "--set", "train.epochs=3",
+        "--set", "evaluate.require={}",
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def list_marked(run_id):
+    """Return the processes that bear the mark of a run."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            mark = process.environ().get(settings.MARK, "")
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        if mark.startswith(f"{run_id}/"):
+            found.append(process)
+    return found
+
+
+@pytest.fixture(scope="module")
+def outcomes(home):
+    return {workers: run_digits(home, workers) for workers in (1, 2)}
+
+
+def test_the_equivalence_law_holds_from_the_command_line(outcomes):
+    """Promise 2: 1 and 2 workers, same global batch, same weights to rounding."""
+    one, two = outcomes[1], outcomes[2]
+
+    assert one["steps"] == two["steps"] > 0
+    assert two["weights_norm"] == pytest.approx(one["weights_norm"], rel=1e-5)
+    for name, value in one["metrics"].items():
+        assert two["metrics"][name] == pytest.approx(value, rel=1e-3), name
+
+
+def test_the_json_object_says_what_a_script_needs(outcomes):
+    for outcome in outcomes.values():
+        assert outcome["state"] == "succeeded"
+        assert len(outcome["weights_sha256"]) == 64
+        assert Path(outcome["model_path"], "MLmodel").exists()
+        assert outcome["mlflow_run_id"]
+        assert outcome["registered"]["model"] == "digits"
+
+
+def test_nothing_is_left_running(outcomes):
+    """K16."""
+    assert [process for outcome in outcomes.values() for process in list_marked(outcome["run_id"])] == []
+
+
+def test_runs_and_logs_find_the_run(home, outcomes):
+    run_id = outcomes[2]["run_id"]
+
+    listed = ganger(home, "runs")
+    logged = ganger(home, "logs", run_id)
+    of_rank = ganger(home, "logs", run_id, "--rank", 1)
+
+    assert run_id in listed.stdout
+    assert "[rank 1]" in logged.stdout
+    assert of_rank.returncode == 0
+
+
+def test_each_training_is_one_finished_mlflow_run(home, outcomes):
+    """K39, K42, K43."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{home / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("digits")
+    runs = client.search_runs([experiment.experiment_id])
+
+    assert {run.info.run_id for run in runs} == {outcome["mlflow_run_id"] for outcome in outcomes.values()}
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    for run in runs:
+        steps = [point.step for point in client.get_metric_history(run.info.run_id, "loss")]
+        assert steps == sorted(set(steps))
+        assert len(steps) == 3
+
+
+def test_a_rank_that_raises_is_the_headline_and_leaves_nothing(home, tmp_path):
+    """K14 and "done when" 7: the traceback of the first failing rank ends the log, under a line that names the rank."""
+    (tmp_path / "breaks.py").write_text(
+        "import os\n"
+        "from training.models.mlp import build_model as build\n\n\n"
+        "def build_model(**params):\n"
+        "    if os.environ['GANGER_RANK'] == '1':\n"
+        "        raise ValueError('no weights today')\n"
+        "    return build(**params)\n"
+    )
+    spec = tmp_path / "breaks.yaml"
+    spec.write_text(
+        "name: breaks\n"
+        "data: {source: digits}\n"
+        "model: {entrypoint: breaks.py}\n"
+        "train: {engine: tensorflow, strategy: multi_worker_mirrored, batch_size: 64, restarts: 0}\n"
+        "cluster: {workers: 2}\n"
+    )
+
+    answer = ganger(home, "run", spec, "--json")
+
+    outcome = json.loads(answer.stdout)
+    assert answer.returncode == 1
+    assert outcome["state"] == "failed"
+    assert "rank 1" in outcome["error"].splitlines()[0]
+    assert "ValueError: no weights today" in answer.stderr.strip().splitlines()[-1]
+    assert list_marked(outcome["run_id"]) == []
