@@ -1,0 +1,1 @@
+"""Rows: where they come from, how they are checked, split, kept, and put in order."""

@@ -1,0 +1,1 @@
+"""The kinds of data sources, one file each. `training.data.source` chooses between them."""
