@@ -1,0 +1,1 @@
+"""The single writer of the MLflow run: journal, replay, model logging, registry. Nothing else talks to MLflow."""
