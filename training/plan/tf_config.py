@@ -48,7 +48,7 @@ class TFTask(SpecModel):
 class TFConfig(SpecModel):
     """The cluster and a process's place in it."""
 
-    cluster: dict[Role, Annotated[Addresses, Field(min_length=1)]]
+    cluster: Annotated[dict[Role, Annotated[Addresses, Field(min_length=1)]], Field(min_length=1)]
     """Addresses of the members by role; the order gives their numbers."""
     task: TFTask
     """Which member the process is."""

@@ -28,8 +28,13 @@ def _check_alias(alias: str) -> str:
 
 
 Text = Annotated[str, Field(min_length=1)]
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_name)]
-Alias = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_name), AfterValidator(_check_alias)]
+#: The pattern is for editors; the validator says the same in words.
+Name = Annotated[
+    str,
+    Field(min_length=1, max_length=200, json_schema_extra={"pattern": "^[A-Za-z0-9_.-]+$"}),
+    AfterValidator(_check_name),
+]
+Alias = Annotated[Name, AfterValidator(_check_alias)]
 Flag = Annotated[bool, Strict()]
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 WholeNumber = Annotated[int, Strict()]

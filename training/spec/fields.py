@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, Tag
@@ -42,7 +43,7 @@ def locate(root: Model, loc: tuple[Key, ...]) -> Location:
     """Return the place that pydantic calls `loc` in errors of the model `root`."""
     here = Location(path=(), annotation=root)
     siblings: tuple[Model, ...] = ()
-    for part, after in zip(loc, (*loc[1:], ""), strict=True):
+    for part, after in zip_longest(loc, loc[1:]):
         if part == "[key]":
             continue
         members = list_members(here.annotation)
@@ -64,9 +65,10 @@ def _step(here: Location, part: Key, siblings: tuple[Model, ...], *, is_key: boo
         field = find_field(owner, str(part))
         annotation = _unwrap(field.annotation) if field else Any
         return Location(path=path, annotation=annotation, owner=owner, field=field, siblings=siblings)
-    arguments = get_args(here.annotation)
-    position = {dict: 0 if is_key else 1, tuple: 0, list: 0}.get(get_origin(here.annotation) or Any)
-    return Location(path=path, annotation=Any if position is None else _unwrap(arguments[position]))
+    arguments, origin = get_args(here.annotation), get_origin(here.annotation)
+    if origin is dict:
+        return Location(path=path, annotation=_unwrap(arguments[0 if is_key else 1]))
+    return Location(path=path, annotation=_unwrap(arguments[0]) if origin in (tuple, list) else Any)
 
 
 def list_members(annotation: Any) -> tuple[Any, ...]:

@@ -75,6 +75,8 @@ def explain_validation(error: ValidationError, root: Model) -> list[Mistake]:
 def _explain(kind: str, finding: _Finding) -> list[Mistake]:
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         return _explain_untagged(finding)
+    if kind == "too_short" and len(finding.received) >= finding.context["min_length"]:
+        return []  # pydantic counts the valid items only; those that are not valid are reported themselves
     message, remedy = _WORDS.get(kind, _anything)(finding)
     return [Mistake(path=finding.location.path, message=message, remedy=remedy)]
 
