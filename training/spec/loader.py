@@ -62,7 +62,7 @@ def _check(document: Document, overrides: Mapping[str, Any], origin: str) -> Pip
     if not isinstance(document.value, dict):
         raise SpecError(_list_problems(document, [*document.mistakes, _refuse_root(document)]))
     document = apply_overrides(document, overrides, origin)
-    unreadable = {mistake.path for mistake in document.mistakes}
+    unreadable = {mistake.path for mistake in document.mistakes if mistake.path}
     mistakes = [m for m in find_mistakes(document.value, PipelineSpec) if not _is_within(m.path, unreadable)]
     mistakes = [*document.mistakes, *mistakes]
     mistakes += check_rules(document.value, (mistake.path for mistake in mistakes))

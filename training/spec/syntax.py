@@ -21,12 +21,19 @@ class _Explanation:
     at_start: bool = False
 
 
+_TAB: Final = ("the line is indented with a tab; YAML takes spaces only.", "Indent it with spaces.")
+
 #: Both parsers of PyYAML, libyaml and the pure one, word the same complaints differently; the first match counts.
 _EXPLANATIONS: Final = (
     _Explanation(
         signs=("mapping values are not allowed",),
         message="the line holds a second `: `, or is indented deeper than the lines of its block.",
         remedy="Put a text that holds `: ` in quotes, or mend the indentation.",
+    ),
+    _Explanation(
+        signs=("tab character",),
+        message=_TAB[0],
+        remedy=_TAB[1],
     ),
     _Explanation(
         signs=("quoted scalar", "end of stream"),
@@ -108,7 +115,7 @@ def _explain_character(text: str, mark: yaml.Mark | None) -> Mistake:
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
     character = line[mark.column : mark.column + 1] if mark else ""
     if character == "\t":
-        message, remedy = "the line is indented with a tab; YAML takes spaces only.", "Indent it with spaces."
+        message, remedy = _TAB
     else:
         message = f"a value cannot begin with `{shorten(character)}`."
         remedy = "Put the value in quotes."

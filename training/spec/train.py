@@ -22,7 +22,7 @@ class _Train(SpecModel):
     epochs: PositiveInt = 1
     """Passes over the training rows."""
     batch_size: PositiveInt = 32
-    """Rows per step over all ranks together (global), whatever the strategy; where ranks share a step, a multiple of them."""
+    """Rows per step over all ranks together (global), whatever the strategy; a multiple of the ranks that share it."""
     seed: Seed = 7
     """Seed of initial weights and of the order of the rows."""
     checkpoint: CheckpointSpec = CheckpointSpec()
