@@ -15,8 +15,8 @@ MAX_SPEC_CHARACTERS = 20_000
 HOW_IT_RUNS = (
     "**How it runs.** `prepare_data` and `provision_cluster` run side by side. `train` starts all ranks as one gang: "
     "they succeed or fail together, and the rank that fails first heads the error. `evaluate` holds the model to what "
-    "it must reach, `register_model` registers it, and `teardown_cluster` runs whatever happened. *Trigger* opens a form "
-    'with the usual fields; any other field goes into the JSON by its dotted path: `{"train.stop_grace_s": 5}`.'
+    "it must reach, `register_model` registers it, and `teardown_cluster` runs whatever happened. *Trigger* opens a "
+    'form with the usual fields; any other field goes into the JSON by its dotted path: `{"train.stop_grace_s": 5}`.'
 )
 
 
