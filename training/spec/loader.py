@@ -89,5 +89,5 @@ def _list_problems(document: Document, mistakes: Sequence[Mistake]) -> list[Prob
     problems = sorted(map(document.locate, mistakes), key=lambda problem: (problem.line == 0, problem.line))
     if len(problems) <= MOST_MISTAKES:
         return problems
-    rest = Problem(field="", message=f"holds {len(problems) - MOST_MISTAKES} more mistakes.", file=document.file)
+    rest = Problem(field="", message="holds more mistakes than these.", file=document.file)
     return [*problems[:MOST_MISTAKES], rest]

@@ -138,6 +138,7 @@ WRONG_KEYS = {
     BASE + "  epoch: 3\n": ["p.yaml:8: train.epoch: is not a known key. Did you mean `epochs`?"],
     BASE + "  x: 3\n": [f"p.yaml:8: train.x: is not a known key. Known keys here: {TRAIN_KEYS}."],
     BASE + "epochs: 3\n": ["p.yaml:8: epochs: is not a known key here. Move it to the block `train`."],
+    BASE + "seed: 3\n": ["p.yaml:8: seed: is not a known key here. Move it to the block `data` or the block `train`."],
     BASE + "  cluster: {workers: 2}\n": ["p.yaml:8: train.cluster: is not a known key here. Move it to the top level."],
     BASE + "registration: {model: digits}\n": ["p.yaml:8: registration: is not a known key. Did you mean `register`?"],
     BASE + "Schedule: null\n": ["p.yaml:8: Schedule: is not a known key. Did you mean `schedule`?"],
