@@ -94,7 +94,7 @@ def _choice(finding: Finding) -> Words:
     own = find_tag(location.owner) if location.owner else None
     if not (location.siblings and own):
         return wrong_choice(received, choices)
-    among = f" with {own[0]}: {own[1]}"
+    among = f" (the choices for {own[0]}: {own[1]})"
     for sibling in location.siblings:
         tag = find_tag(sibling)
         if tag and received in choices_of(sibling, str(location.path[-1])):

@@ -104,11 +104,11 @@ WRONG_CHOICES = {
         "p.yaml:7: train.engine: must be tensorflow, horovod or mxnet. Received: nothing (null)."
     ],
     BASE + "  strategy: miror\n": [
-        f"p.yaml:8: train.strategy: must be {TENSORFLOW} with engine: tensorflow. Received: the text 'miror'. "
+        f"p.yaml:8: train.strategy: must be {TENSORFLOW} (the choices for engine: tensorflow). Received: the text 'miror'. "
         "Did you mean `mirrored`?"
     ],
     BASE + "  strategy: dist_sync\n": [
-        f"p.yaml:8: train.strategy: must be {TENSORFLOW} with engine: tensorflow. "
+        f"p.yaml:8: train.strategy: must be {TENSORFLOW} (the choices for engine: tensorflow). "
         "Received: the text 'dist_sync', which is for mxnet. Set train.engine to mxnet, or choose another strategy."
     ],
     BASE.replace("train:\n  engine: tensorflow", "train: tensorflow"): [
