@@ -104,8 +104,8 @@ WRONG_CHOICES = {
         "p.yaml:7: train.engine: must be tensorflow, horovod or mxnet. Received: nothing (null)."
     ],
     BASE + "  strategy: miror\n": [
-        f"p.yaml:8: train.strategy: must be {TENSORFLOW} (the choices for engine: tensorflow). Received: the text 'miror'. "
-        "Did you mean `mirrored`?"
+        f"p.yaml:8: train.strategy: must be {TENSORFLOW} (the choices for engine: tensorflow). "
+        "Received: the text 'miror'. Did you mean `mirrored`?"
     ],
     BASE + "  strategy: dist_sync\n": [
         f"p.yaml:8: train.strategy: must be {TENSORFLOW} (the choices for engine: tensorflow). "
