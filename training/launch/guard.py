@@ -1,7 +1,7 @@
 """Run as `python -I -S guard.py PARENT_PID PROGRAM ARGUMENT...`: becomes PROGRAM, which dies when its parent dies.
 
-`preexec_fn` could do the same, but is unsafe in a process with threads (the tracker's). The parent-death signal outlives
-the exec and is not inherited by children. Standard library only: this runs before any environment is set up.
+`preexec_fn` could do the same, but is unsafe in a process with threads, such as the tracker. The setting survives the
+exec and is not inherited by children. Standard library only: this runs before any environment is set up.
 """
 
 from __future__ import annotations

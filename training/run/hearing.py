@@ -57,6 +57,7 @@ class Hearing:
             return
         if text:  # ordinary output that lacked its line feed
             rank.lines.append(self._journal.line(number, Line(data=text.encode(), begins=line.begins)))
+        event = self._journal.redactor.event(event)
         rank.hear_event(event, now)
         told = self._journal.event(event)
         if told is not None:

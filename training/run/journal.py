@@ -22,15 +22,15 @@ class Journal:
 
     def __init__(self, folder: JobFolder, redactor: Redactor) -> None:
         self._folder = folder
-        self._redactor = redactor
+        self.redactor = redactor
         self._pending: dict[Path, bytearray] = {}
         self._descriptors: dict[Path, int] = {}
         self.problem: str | None = None
 
     def line(self, rank: int, line: Line) -> str:
         """Write a line of ordinary output, and return it as it is shown."""
-        self._append(self._folder.rank_log(rank), self._redactor.bytes(line.data) + (b"\n" if line.ends else b""))
-        text = clean_text(self._redactor.text(line.data.decode("utf-8", "replace")))
+        self._append(self._folder.rank_log(rank), self.redactor.bytes(line.data) + (b"\n" if line.ends else b""))
+        text = clean_text(self.redactor.text(line.data.decode("utf-8", "replace")))
         if line.begins:
             self._append(self._folder.merged_log, _encode(f"[rank {rank}] {text}\n"))
         return text
@@ -41,14 +41,14 @@ class Journal:
         text = narrate(event)
         if text is None:
             return None
-        shown = clean_text(" ".join(self._redactor.text(text).split("\n")))
+        shown = clean_text(" ".join(self.redactor.text(text).split("\n")))
         self._append(self._folder.rank_log(event.rank), _encode(f"{shown}\n"))
         self._append(self._folder.merged_log, _encode(f"[rank {event.rank}] {shown}\n"))
         return shown
 
     def note(self, text: str) -> None:
         """Write what the supervisor has to say itself."""
-        for line in self._redactor.text(text).splitlines():
+        for line in self.redactor.text(text).splitlines():
             self._append(self._folder.merged_log, _encode(f"[ganger] {line}\n"))
 
     def separate(self, ranks: list[int], text: str) -> None:

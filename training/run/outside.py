@@ -36,7 +36,7 @@ def read_outside(folder: JobFolder) -> Outside:
 class LeaseWatch:
     """Tells when nobody has renewed the lease for too long.
 
-    Renewals are seen by the file's time changing, and counted on our own clock: the follower may sit on another machine.
+    Renewals are seen by the file's time changing and counted on our own clock: the follower may sit on another machine.
     A pause of this process (a laptop asleep) is not held against the follower, who slept as well.
     """
 

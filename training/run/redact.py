@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from training.run.event import Event, Failure, Heartbeat
+
 _SECRET_NAME = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY|FERNET", re.IGNORECASE)
 _PASSWORD_IN_URI = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
 #: Shorter values are too likely to be ordinary words or numbers.
@@ -32,6 +34,15 @@ class Redactor:
     def bytes(self, data: bytes) -> bytes:
         """Return `data` with secrets masked."""
         return self._bytes.sub(MASK.encode(), data) if self._bytes else data
+
+    def event(self, event: Event) -> Event:
+        """Return `event` with secrets masked in what a rank tells in its own words."""
+        if isinstance(event, Failure):
+            masked = {"message": self.text(event.message), "traceback": self.text(event.traceback)}
+            return event.model_copy(update=masked)
+        if isinstance(event, Heartbeat):
+            return event.model_copy(update={"doing": self.text(event.doing)})
+        return event
 
 
 def find_secrets(environ: Mapping[str, str]) -> set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from training.policy.failure import KINDS, Cause, signal_of
+from training.run.event import Failure
 from training.run.job import FailureHeadline
 from training.run.watch import RankWatch
 
@@ -40,7 +41,7 @@ def judge_rank(rank: RankWatch, at: float) -> Verdict:
         at,
         message=_say_what_happened(rank),
         kind=found.kind,
-        detail=told.traceback if told is not None and told.traceback else None,
+        detail=_explain(told) if told is not None else None,
     )
 
 
@@ -119,6 +120,10 @@ def _say_what_happened(rank: RankWatch) -> str:
     message = told.message.strip().split("\n")
     more = " …" if len(message) > 1 else ""
     return f"{told.error}: {message[0]}{more} ({describe_exit(code)})"
+
+
+def _explain(told: Failure) -> str:
+    return told.traceback or (told.message if "\n" in told.message.strip() else "")
 
 
 def _list_joined(ranks: Sequence[RankWatch]) -> str:

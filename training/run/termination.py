@@ -1,0 +1,50 @@
+"""Ends a rank on SIGTERM: cleanly where Python still runs, and all the same where it is stuck in native code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import NoReturn
+
+from training.errors import EXIT_CANCELLED
+
+#: A rank that waits for a dead peer inside of a collective operation never gets to run a Python handler.
+_PATIENCE_S = 2.0
+
+
+class Terminated(SystemExit):
+    """Raised in the main thread on SIGTERM. Not an `Exception`, so that user code does not catch it by accident."""
+
+
+def end_on_sigterm(patience_s: float = _PATIENCE_S) -> None:
+    """Have SIGTERM raise `Terminated`, and end the process `patience_s` seconds later if that did not.
+
+    To be called from the main thread. The interpreter's C handler writes the signal's number to a pipe even while the
+    main thread is in native code; a thread reads it.
+    """
+    receiver, sender = os.pipe()
+    os.set_blocking(sender, False)
+    signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, _raise_terminated)
+    os.register_at_fork(after_in_child=_forget)
+    threading.Thread(target=_insist, args=(receiver, patience_s), name="termination", daemon=True).start()
+
+
+def _forget() -> None:
+    """In a forked child, such as one of a process pool: it would write into the parent's pipe."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _raise_terminated(signum: int, frame: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: a second one would disturb the clean-up
+    raise Terminated(EXIT_CANCELLED)
+
+
+def _insist(receiver: int, patience_s: float) -> None:
+    while signal.SIGTERM not in os.read(receiver, 64):
+        pass
+    time.sleep(patience_s)
+    os._exit(EXIT_CANCELLED)
