@@ -54,7 +54,7 @@ def ganger() -> None:
 def main() -> None:
     """Run the command; a mistake of the user ends in a sentence on stderr, not in a traceback."""
     try:
-        ganger(standalone_mode=False)
+        sys.exit(ganger(standalone_mode=False))  # click returns what a command's Exit carries
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_USER)
