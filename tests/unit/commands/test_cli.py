@@ -1,0 +1,104 @@
+"""The `ganger` command: exit codes, and sentences instead of tracebacks."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from training import settings
+
+FIVE_MISTAKES = """\
+name: dig its
+data:
+  source: digits
+  valdation_fraction: 0.2
+model: {entrypoint: training.models.mlp}
+train:
+  engine: tensorflow
+  strategy: multi_worker_mirored
+  epochs: "3"
+  batch_size: 0
+"""
+
+
+def ganger(*arguments, home=None):
+    env = {"PATH": "/usr/bin:/bin", settings.HOME: str(home or "/nonexistent")}
+    command = [str(Path(sys.executable).parent / "ganger"), *map(str, arguments)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_five_mistakes_are_five_errors_with_their_lines(tmp_path):
+    """ "Done when" 5 of the main job."""
+    spec = tmp_path / "bad.yaml"
+    spec.write_text(FIVE_MISTAKES)
+
+    answer = ganger("validate", spec)
+
+    *problems, summary = answer.stderr.splitlines()
+    assert answer.returncode == 2
+    assert [line.split(": ")[:2] for line in problems] == [
+        [f"{spec}:1", "name"],
+        [f"{spec}:4", "data.valdation_fraction"],
+        [f"{spec}:8", "train.strategy"],
+        [f"{spec}:9", "train.epochs"],
+        [f"{spec}:10", "train.batch_size"],
+    ]
+    assert summary == "5 mistakes in 1 of 1 files."
+
+
+def test_shipped_pipelines_are_valid():
+    answer = ganger("validate", settings.REPOSITORY / "dags" / "pipelines")
+
+    assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("plan", "no-such.yaml"), "no-such.yaml"),
+        (("run",), "SPEC or --resume"),
+        (("run", "--resume", "nothing"), "ganger runs"),
+        (("logs", "nothing"), "ganger runs"),
+        (("stop", "nothing"), "ganger runs"),
+        (("plan", settings.REPOSITORY / "dags/pipelines/digits.yaml", "--set", "train.epoch=3"), "`epochs`"),
+        (("nonsense",), "nonsense"),
+        (("validate",), "PATHS"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_a_users_mistake_is_a_sentence_and_exit_2(arguments, words, tmp_path):
+    answer = ganger(*arguments, home=tmp_path)
+
+    assert answer.returncode == 2
+    assert words in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_an_unbuilt_strategy_is_refused_before_anything_starts(tmp_path):
+    """K07: nothing is started, nothing is left behind."""
+    digits = settings.REPOSITORY / "dags/pipelines/digits.yaml"
+
+    answer = ganger("run", digits, "--set", "train.strategy=parameter_server", home=tmp_path)
+
+    assert answer.returncode == 2
+    assert "parameter_server is not built yet" in answer.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_no_runs_yet_says_how_to_start_one(tmp_path):
+    answer = ganger("runs", home=tmp_path)
+
+    assert answer.returncode == 0
+    assert "ganger run" in answer.stdout
+
+
+def test_help_imports_no_command():
+    code = (
+        "import sys, training.cli as cli\n"
+        "try: cli.ganger(['--version'])\n"
+        "except SystemExit: pass\n"
+        "assert not [name for name in sys.modules if name.startswith('training.commands')]"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
