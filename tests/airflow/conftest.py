@@ -45,6 +45,7 @@ cluster: {{workers: 2}}
 #: Warnings of Airflow 3.3.2 about itself and its dependencies, which nothing here can prevent.
 AIRFLOWS_OWN = (
     "ignore:GitWildMatchPattern:DeprecationWarning",  # its reader of .airflowignore, with pathspec 1.0
+    "ignore:Using `httpx` with `starlette.testclient` is deprecated",  # its API server, run in process by dag.test()
 )
 
 
