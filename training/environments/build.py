@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from training import settings
-from training.environments.install import install_horovod, install_packages, verify_environment
+from training.environments.install import install_horovod, install_packages, renew_link, verify_environment
 from training.environments.recipe import EnvironmentRecipe, find_recipe
 from training.environments.requirement import require_for
 from training.environments.status import (
@@ -52,9 +52,8 @@ def build_environments(names: Sequence[str], log: Log = print) -> list[Environme
     """Make several environments, with their steps counted together. Raises as `build_environment` does."""
     recipes = [find_recipe(name) for name in names]
     with lock_environments(recipes, log):
-        undone = [recipe for recipe in recipes if not is_complete(recipe)]
-        require_for(undone)
-        steps = [step for recipe in undone for step in plan_steps(recipe)]
+        require_for([recipe for recipe in recipes if not is_installed(recipe)])
+        steps = [step for recipe in recipes for step in plan_steps(recipe)]
         for number, step in enumerate(steps, start=1):
             run_step(step, f"[{number}/{len(steps)}]", log)
     return [read_environment(name) for name in names]
@@ -68,16 +67,20 @@ def run_step(step: BuildStep, counter: str, log: Log) -> None:
     log(f"{counter} {step.title}: {time.monotonic() - began:.0f} s")
 
 
-def is_complete(recipe: EnvironmentRecipe) -> bool:
-    """Return whether nothing needs doing for `recipe`."""
-    stamp = read_stamp(recipe)
-    if stamp is None or stamp.project != make_stamp(recipe).project:
-        return False
+def is_installed(recipe: EnvironmentRecipe) -> bool:
+    """Return whether the environment of `recipe` holds what its lock says."""
     return read_environment(recipe.name).state is EnvironmentState.PRESENT
 
 
 def plan_steps(recipe: EnvironmentRecipe) -> list[BuildStep]:
-    """Return the steps that make the environment of `recipe`, in order; the last one stamps it as complete."""
+    """Return the steps that the environment of `recipe` still needs, in order; the last one stamps it as complete."""
+    if is_installed(recipe):
+        stamp = read_stamp(recipe)
+        if recipe.base or (stamp is not None and stamp.project == make_stamp(recipe).project):
+            return []
+        # Whoever uses the environment meanwhile notices nothing: no package is touched.
+        title = f"{recipe.name} environment: link to this checkout"
+        return [BuildStep(title=title, act=lambda log: renew_link(recipe))]
     head = f"{recipe.name} environment"
     packages = BuildStep(title=f"{head}: {recipe.holds}", act=lambda log: install_packages(recipe))
     check = BuildStep(title=f"{head}: import check", act=lambda log: verify_environment(recipe))

@@ -71,5 +71,5 @@ def explain_failure(output: str, *, doing: str, log_file: Path, exit_code: int) 
 
 def _last_words(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if "error" in line.lower()]
+    errors = [line for line in lines if "error" in line.lower() or line.startswith("cause:")]
     return (errors or lines or ["it printed nothing"])[-1].rstrip(".")

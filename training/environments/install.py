@@ -122,6 +122,16 @@ def link_checkout(recipe: EnvironmentRecipe, uv: Path) -> None:
     _run(recipe, [*command, "--editable", settings.REPOSITORY])
 
 
+def renew_link(recipe: EnvironmentRecipe) -> None:
+    """Install the link to this checkout again, after its packaging metadata changed.
+
+    Raises:
+        LaunchError: The packaging backend cannot be fetched.
+    """
+    link_checkout(recipe, find_uv(recipe))
+    write_stamp(recipe)
+
+
 def install_horovod(recipe: EnvironmentRecipe, log: Log) -> None:
     """Install Horovod, compiled for the framework of the environment.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 import json
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -71,8 +73,15 @@ def make_stamp(recipe: EnvironmentRecipe) -> Stamp:
         lock=digest_files(recipe.lock_files),
         path=str(recipe.path),
         repository=str(settings.REPOSITORY),
-        project=digest_files([settings.REPOSITORY / "pyproject.toml"]),
+        project=digest_project(settings.REPOSITORY / "pyproject.toml"),
     )
+
+
+def digest_project(path: Path) -> str:
+    """Return a digest of what of `pyproject.toml` an installed link to a checkout depends on: not of lint rules."""
+    tables = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    packaging = [tables.get("build-system"), tables.get("project"), tables.get("tool", {}).get("hatch")]
+    return hashlib.sha256(json.dumps(packaging, sort_keys=True).encode()).hexdigest()
 
 
 def read_stamp(recipe: EnvironmentRecipe) -> Stamp | None:
