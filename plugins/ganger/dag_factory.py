@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from ganger.doc import render_doc
@@ -47,12 +48,14 @@ def build_dag(file: PipelineFile) -> DAG:
         catchup=False,
         max_active_runs=1 if spec.schedule == "@continuous" else MAX_ACTIVE_RUNS,
         default_args=_DEFAULT_ARGS,
-        params=make_params(spec),
         tags=[OWNER, spec.train.engine, spec.train.strategy],
         doc_md=render_doc(file, _read_text(file)),
         auto_register=False,
     )
     _add_tasks(dag, file)
+    # Given last: else every task gets a deep copy, which takes half of the parse time and of the stored DAG. A task sees
+    # the parameters of its DAG anyway (`airflow.sdk.definitions.param.process_params`).
+    dag.params = ParamsDict(make_params(spec))
     _check_schedule(dag, spec)
     return dag
 

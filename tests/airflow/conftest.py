@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -76,6 +77,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pipelines.mkdir()
     monkeypatch.setenv("GANGER_PIPELINES", str(pipelines))
     return pipelines
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """Puts back the signal handler that Airflow's task runner leaves behind."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,6 @@ STEPS = ("prepare_data", "provision_cluster", "train", "evaluate", "register_mod
 STORY = 'rank 1 (worker) on 127.0.0.1 failed\nTraceback (most recent call last):\n  File "x.py"\nValueError: boom'
 
 Answers = dict[str, Callable[[StepContext], dict[str, Any]]]
-
-
-@pytest.fixture
-def signals() -> Iterator[None]:
-    """Airflow's task runner leaves its signal handler behind."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture
