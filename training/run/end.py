@@ -10,7 +10,7 @@ import time
 from training.run.folder import JobFolder
 from training.run.job import FailureHeadline, JobResult, JobState, JobStatus, SupervisorRef
 from training.run.lock import JobLock, is_alive, is_supervised
-from training.run.sweep import sweep
+from training.run.sweep import render_pids, sweep
 from training.run.tail import read_last_lines
 
 _LOG_LINES = 30
@@ -85,7 +85,7 @@ def _describe_death(folder: JobFolder, ended: list[int], cancelled: str | None) 
     status = JobStatus.read(folder.status)
     ref = SupervisorRef.read(folder.supervisor)
     who = f"the supervisor (pid {ref.pid})" if ref is not None else "the supervisor"
-    left = f"leftover processes ended: pids {', '.join(map(str, ended))}" if ended else "no process was left"
+    left = f"ended what it left behind: {render_pids(ended)}" if ended else "no process was left"
     began = ref.started_at if ref is not None else time.time()
     message = f"{who} died without a result; {left}"
     failure = FailureHeadline(

@@ -22,6 +22,8 @@ from training.run.watch import RankWatch
 
 #: Between asking for stacks and the end.
 DUMP_S = 0.5
+#: A rank that told of its failure is about to end by itself, with an exit code that says more than a signal's.
+FAREWELL_S = 1.0
 #: Pipes are read so long after the ranks have ended; a grandchild may hold them open for ever.
 DRAIN_S = 0.5
 
@@ -63,7 +65,7 @@ class GangWatch:
         self._complete_at: float | None = None
         self._first_done_at: float | None = None
         self._term_at = self._kill_at = self._drain_until = 0.0
-        self._sent: set[signal.Signals] = set()
+        self._sent: set[tuple[int, signal.Signals]] = set()
 
     @property
     def is_complete(self) -> bool:
@@ -162,20 +164,22 @@ class GangWatch:
         if all(not rank.is_running for rank in self.ranks.values()):
             self.phase = Phase.DRAINING
             self._drain_until = now + DRAIN_S
-            self._send(signal.SIGTERM)  # to children that they left behind
+            self._send(signal.SIGTERM, list(self.ranks))  # to children that they left behind
         elif now >= self._kill_at:
-            self._send(signal.SIGKILL)
+            self._send(signal.SIGKILL, list(self.ranks))
         elif now >= self._term_at:
-            self._send(signal.SIGTERM)
+            leaves_alone = now < self._term_at + FAREWELL_S
+            asked = [n for n, rank in self.ranks.items() if not (leaves_alone and rank.is_running and rank.failure)]
+            self._send(signal.SIGTERM, asked)
 
-    def _send(self, signum: signal.Signals) -> None:
-        if signum in self._sent:
-            return
-        self._sent.add(signum)
-        running = ", ".join(rank.process.name for rank in self.ranks.values() if rank.is_running)
+    def _send(self, signum: signal.Signals, numbers: list[int]) -> None:
+        """Signal the groups of ranks, each once."""
+        fresh = [number for number in numbers if (number, signum) not in self._sent]
+        self._sent.update((number, signum) for number in fresh)
+        running = ", ".join(self.ranks[number].process.name for number in fresh if self.ranks[number].is_running)
         if running:
             self._journal.note(f"{signum.name} to {running}")
-        for number in self.ranks:
+        for number in fresh:
             self._gang.signal(number, signum)
             if signum is signal.SIGTERM:
                 self._gang.signal(number, signal.SIGCONT)  # a stopped process gets it only when it goes on

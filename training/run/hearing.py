@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from training.launch.api import Gang, Output
-from training.run.event import Event, parse_line
+from training.run.event import Event, Heartbeat
 from training.run.journal import Journal
 from training.run.streams import Line, LineSplitter
 from training.run.watch import RankWatch
@@ -49,17 +49,15 @@ class Hearing:
 
     def _hear_line(self, number: int, stream: str, line: Line, now: float) -> None:
         rank = self._ranks[number]
-        text, event = None, None
-        if stream == "out" and line.may_hold_event:
-            text, event = parse_line(line.data.decode("utf-8", "replace"))
+        text, event = line.split_event() if stream == "out" else (line, None)
+        if text is not None:
+            rank.lines.append(self._journal.line(number, text))
         if event is None:
-            rank.lines.append(self._journal.line(number, line))
             return
-        if text:  # ordinary output that lacked its line feed
-            rank.lines.append(self._journal.line(number, Line(data=text.encode(), begins=line.begins)))
         event = self._journal.redactor.event(event)
+        repeats = isinstance(event, Heartbeat) and event.doing == rank.doing
         rank.hear_event(event, now)
-        told = self._journal.event(event)
+        told = self._journal.event(event, silent=repeats)
         if told is not None:
             rank.lines.append(told)
         self._on_event(event)

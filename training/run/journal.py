@@ -35,10 +35,10 @@ class Journal:
             self._append(self._folder.merged_log, _encode(f"[rank {rank}] {text}\n"))
         return text
 
-    def event(self, event: Event) -> str | None:
-        """Write an event, and return the line that tells of it, if any."""
+    def event(self, event: Event, *, silent: bool = False) -> str | None:
+        """Write an event and, unless `silent`, the line that tells of it, which is returned if there is one."""
         self._append(self._folder.events, render_event(event).removeprefix(RECORD_SEPARATOR).encode())
-        text = narrate(event)
+        text = None if silent else narrate(event)
         if text is None:
             return None
         shown = clean_text(" ".join(self.redactor.text(text).split("\n")))

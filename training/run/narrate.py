@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from training.run.event import Checkpoint, Epoch, Event, Failure, Heartbeat, Model, Ready
+from training.run.event import Checkpoint, Epoch, Event, Heartbeat, Model, Ready
 
 
 def narrate(event: Event) -> str | None:
-    """Return the line that tells of `event`, or None for events that are too many to be read (steps) or say nothing."""
+    """Return the line that tells of `event`, or None.
+
+    Steps are too many to be read; a failure is told by the rank itself, and by the supervisor's headline.
+    """
     match event:
         case Ready():
             return _narrate_ready(event)
@@ -19,8 +22,6 @@ def narrate(event: Event) -> str | None:
             return f"checkpoint of step {event.step}: {event.path}"
         case Model():
             return f"model saved: {event.path}"
-        case Failure():
-            return f"failed: {event.error}: {event.message} (exit code {event.exit_code})"
         case Heartbeat() if event.doing:
             return event.doing
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from training.run.event import RECORD_SEPARATOR
+from training.run.event import RECORD_SEPARATOR, Event, parse_line
 
 #: A line that grows beyond this is passed on in pieces, so that a rank that never ends a line cannot eat the memory.
 LINE_LIMIT = 1 << 16
@@ -32,10 +32,15 @@ class Line:
     begins: bool = True
     ends: bool = True
 
-    @property
-    def may_hold_event(self) -> bool:
-        """Whether there is a record separator in it."""
-        return _SEPARATOR in self.data
+    def split_event(self) -> tuple[Line | None, Event | None]:
+        """Return the ordinary output in it, and the event that it carries; either may be missing."""
+        before, separator, _ = self.data.partition(_SEPARATOR)
+        if not separator:
+            return self, None
+        _, event = parse_line(self.data[len(before) :].decode("utf-8", "replace"))
+        if event is None:  # half an event of a rank that died in it
+            return self, None
+        return (Line(data=before, begins=self.begins) if before else None), event
 
 
 class LineSplitter:

@@ -24,6 +24,7 @@ from training.run.journal import Journal
 from training.run.outputs import find_missing_outputs
 from training.run.outside import LeaseWatch, Outside
 from training.run.progress import Progress
+from training.run.sweep import render_pids
 from training.run.tracker_thread import TrackerThread
 from training.run.verdict import Verdict, judge_job, render_headline
 
@@ -193,7 +194,7 @@ class Supervision:
             return
         ended = self._around.sweep()
         if ended:
-            self.note(f"ended {len(ended)} processes that the ranks left behind: pids {', '.join(map(str, ended))}")
+            self.note(f"ended what the ranks left behind: {render_pids(ended)}")
         verdict = gang.verdict or self._ending or self._check_outputs(now)
         if verdict is None:
             self._conclude(None, now)

@@ -25,7 +25,7 @@ from training.run.orphans import become_subreaper, end_orphans, reap_orphans
 from training.run.outside import Outside, read_outside
 from training.run.redact import Redactor
 from training.run.supervision import Mode, Supervision, Surroundings
-from training.run.sweep import sweep
+from training.run.sweep import render_pids, sweep
 from training.run.tracker_api import Tracker
 from training.run.tracker_thread import TrackerThread
 
@@ -69,7 +69,7 @@ def _supervise(folder: JobFolder) -> JobResult:
     leftovers = _end_leftovers(folder)
     supervision = Supervision(plan, folder, around, time.monotonic())
     if leftovers:
-        supervision.note(f"ended {len(leftovers)} processes of an earlier try: pids {', '.join(map(str, leftovers))}")
+        supervision.note(f"ended what an earlier try left behind: {render_pids(leftovers)}")
     try:
         return _step(supervision, folder, asked)
     except BaseException:

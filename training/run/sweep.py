@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,15 @@ def sweep(mark: str, *, job_dir: Path | None = None, grace_s: float = _GRACE_S) 
         end_processes(found, grace_s)
         ended.extend(process.pid for process in found)
     return ended
+
+
+def render_pids(pids: Sequence[int]) -> str:
+    """Return pids in words.
+
+    >>> render_pids([7]), render_pids([7, 8])
+    ('process 7', 'processes 7, 8')
+    """
+    return f"process{'es' if len(pids) > 1 else ''} {', '.join(map(str, pids))}"
 
 
 def find_marked(mark: str, *, job_dir: Path | None = None) -> list[psutil.Process]:

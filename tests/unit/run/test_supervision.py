@@ -1,0 +1,472 @@
+"""A job stepped by hand, tick by tick: no processes, no sleeps."""
+
+from __future__ import annotations
+
+import math
+import signal
+from pathlib import Path
+
+import pytest
+from fakes.stepping import LIMITS, World, epoch, failure, ready, result, step
+
+from training.errors import LaunchError, PreflightError
+from training.plan.job import ProcessPlan
+from training.run.event import Heartbeat, parse_line
+from training.run.job import FailureHeadline, JobState
+from training.run.outside import Outside
+
+
+def _headline(world: World) -> FailureHeadline:
+    headline = world.result.failure
+    assert headline is not None
+    return headline
+
+
+def test_a_job_succeeds_when_all_ranks_end_well(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    world.gang.tell(epoch(0, 2, 44, loss=0.41, accuracy=0.88))
+    world.gang.tell(result(1, rank="one"))
+    world.gang.tell(result(0, rank="zero"))
+    world.gang.end(0)
+    world.gang.end(1)
+    done = world.run_to_end()
+    assert done.state is JobState.SUCCEEDED
+    assert done.exit_codes == {0: 0, 1: 0}
+    assert done.values == {"rank": "zero"}
+    assert world.gang.closed
+    assert "[rank 0] epoch 2/5  step 44  loss 0.41  accuracy 0.88  1.2 s\n" in world.merged
+
+
+def test_the_status_tells_how_far_the_job_is(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.tick()
+    assert world.status.state is JobState.STARTING
+    world.start()
+    world.gang.tell(step(0, 7, loss=0.25))
+    world.gang.say(1, "half way")
+    world.tick()
+    assert world.status.step == 0, "written once a second at most"
+    world.tick(1.0)
+    assert (world.status.step, world.status.metrics) == (7, {"loss": 0.25})
+    assert world.status.ranks[1].last_line == "half way"
+
+
+@pytest.mark.parametrize("exit_code", [1, 3, 7, 99])
+def test_any_exit_code_but_zero_fails_the_job(tmp_path: Path, exit_code: int) -> None:
+    """K15: 99 as well."""
+    world = World(tmp_path)
+    world.start()
+    world.gang.end(0)
+    world.gang.crash(1, exit_code)
+    done = world.run_to_end()
+    assert done.state is JobState.FAILED
+    assert done.exit_codes == {0: 0, 1: exit_code}
+    assert _headline(world).message == f"exit code {exit_code}"
+
+
+def test_the_first_failure_is_the_headline_and_the_others_are_ended(tmp_path: Path) -> None:
+    """K14: within the grace period, also those that ignore SIGTERM."""
+    world = World(tmp_path, ranks=3)
+    world.start()
+    world.gang.hang(0)
+    world.gang.tell(step(1, 3))
+    world.gang.say(1, "Traceback (most recent call last):", "err")
+    world.gang.say(1, "ValueError: boom", "err")
+    world.gang.crash(1, 1)
+    seconds = world.tick_until(lambda: world.is_over)
+    assert LIMITS.stop_grace_s <= seconds < LIMITS.stop_grace_s + 1
+    assert world.gang.ranks[0].signals == [signal.SIGTERM, signal.SIGCONT, signal.SIGKILL]
+    headline = _headline(world)
+    assert (headline.rank, headline.host, headline.step) == (1, "127.0.0.1", 3)
+    assert headline.message == "ValueError: boom (exit code 1)"
+    assert headline.detail.endswith("Traceback (most recent call last):\nValueError: boom")
+    assert "[ganger] rank 1 (worker) on 127.0.0.1 failed at step 3: ValueError: boom (exit code 1)" in world.merged
+
+
+def test_a_rank_that_tells_its_failure_may_end_by_itself(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    world.gang.tell(failure(1, "ValueError", "boom", at_step=5))
+    world.tick()
+    assert signal.SIGTERM in world.gang.ranks[0].signals
+    assert world.gang.ranks[1].signals == []
+    world.tick(0.2)
+    world.gang.crash(1, 70)
+    done = world.run_to_end()
+    assert done.exit_codes == {0: -15, 1: 70}
+    assert (_headline(world).kind, _headline(world).step) == ("WorkerError", 5)
+    assert "in train" in _headline(world).detail
+
+
+def test_a_rank_that_told_its_failure_but_hangs_is_ended(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    world.gang.tell(failure(1, "ValueError", "boom"))
+    done = world.run_to_end()
+    assert done.exit_codes == {0: -15, 1: -15}
+    assert _headline(world).exit_code == 70
+
+
+def test_a_told_failure_fails_the_job_even_with_exit_code_zero(tmp_path: Path) -> None:
+    """K15: as behind a pipe to `tee`."""
+    world = World(tmp_path, ranks=1)
+    world.start()
+    world.gang.tell(failure(0, "ValueError", "boom"))
+    world.gang.end(0)
+    assert world.run_to_end().state is JobState.FAILED
+
+
+def test_the_peer_that_was_lost_is_blamed_not_the_one_that_lost_it(tmp_path: Path) -> None:
+    """K14: the peers' 'connection reset' never heads the error."""
+    world = World(tmp_path)
+    world.start()
+    world.gang.tell(failure(0, "UnavailableError", "Connection reset by peer"))
+    world.tick()
+    assert not world.gang.ranks[1].signals, "the culprit has a moment to show itself"
+    world.tick(0.5)
+    world.gang.crash(1, 7)
+    world.run_to_end()
+    assert (_headline(world).rank, _headline(world).message) == (1, "exit code 7")
+
+
+def test_a_lost_peer_is_the_headline_where_nobody_else_fails(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    world.gang.tell(failure(0, "UnavailableError", "Connection reset by peer"))
+    world.run_to_end()
+    assert (_headline(world).rank, _headline(world).kind) == (0, "InfrastructureError")
+
+
+def test_a_signal_in_the_same_tick_outranks_a_lost_peer(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    world.gang.tell(failure(0, "UnavailableError", "Socket closed"))
+    world.gang.crash(1, -signal.SIGKILL)
+    world.run_to_end()
+    assert (_headline(world).rank, _headline(world).message) == (1, "killed by SIGKILL")
+
+
+def test_the_start_deadline_names_who_joined_and_who_did_not(tmp_path: Path) -> None:
+    """K02."""
+    world = World(tmp_path)
+    world.tick()
+    world.gang.tell(ready(0))
+    world.gang.say(1, "waiting for a lock")
+    seconds = world.tick_until(lambda: world.is_over)
+    assert LIMITS.start_timeout_s <= seconds < LIMITS.start_timeout_s + 2
+    headline = _headline(world)
+    assert headline.kind == "LaunchError"
+    assert "Ready: rank 0 (worker). Not ready: rank 1 (worker) on 127.0.0.1." in headline.message
+    assert headline.detail == "rank 1 (worker): last line: waiting for a lock"
+    assert "to be ready within 20 s" in world.merged
+
+
+def test_a_rank_that_leaves_before_it_joined_ends_the_start_at_once(tmp_path: Path) -> None:
+    """K02."""
+    world = World(tmp_path)
+    world.tick()
+    world.gang.tell(ready(0))
+    world.gang.say(1, "nothing to do")
+    world.gang.end(1)
+    assert world.tick_until(lambda: world.is_over) < 2
+    assert "before it had joined" in _headline(world).message
+    assert _headline(world).detail == "nothing to do"
+
+
+def test_a_single_process_need_not_join_anybody(tmp_path: Path) -> None:
+    world = World(tmp_path, ranks=1)
+    world.tick()
+    world.gang.end(0)
+    assert world.run_to_end().state is JobState.SUCCEEDED
+
+
+@pytest.mark.parametrize(("ready_on", "says"), [("output", True), ("start", False)])
+def test_a_script_joins_by_its_output_or_its_start(tmp_path: Path, ready_on: str, says: bool) -> None:
+    processes = tuple(ProcessPlan(rank=n, argv=("toy",), ready_on=ready_on) for n in range(2))  # type: ignore[arg-type]
+    world = World(tmp_path, processes=processes)
+    world.tick()
+    for rank in (0, 1):
+        if says:
+            world.gang.write(rank, b"half a li")
+        world.gang.end(rank)
+    assert world.run_to_end().state is JobState.SUCCEEDED
+
+
+def test_a_stopped_rank_is_named_with_stacks_of_all(tmp_path: Path) -> None:
+    """K14 (d): SIGSTOP is caught by the stall timeout."""
+    world = World(tmp_path)
+    world.start()
+    world.gang.halt(1)
+    world.gang.hang(1)
+    seconds = world.tick_until(lambda: 1 in world.gang.ranks and world.gang.ranks[1].dumps > 0)
+    assert LIMITS.stall_timeout_s <= seconds < LIMITS.stall_timeout_s + 1
+    world.run_to_end()
+    headline = _headline(world)
+    assert (headline.rank, headline.kind) == (1, "InfrastructureError")
+    assert "gave no sign of life for 30.1 s; the kernel holds it stopped (SIGSTOP)" in headline.message
+    assert world.gang.ranks[0].dumps == 1
+
+
+def test_a_rank_that_says_anything_is_not_stalled(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    for _ in range(8):
+        world.tick(10.0)
+        world.gang.tell(Heartbeat(rank=0, doing="validating"))
+        world.gang.write(1, b".")
+    assert world.status.state is JobState.RUNNING
+    assert world.merged.count("validating") == 1, "said again, told once"
+
+
+def test_the_rank_that_is_behind_is_blamed_for_a_stall(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    for rank, number in ((0, 5), (1, 4)):
+        world.gang.tell(step(rank, number))
+    world.run_to_end()
+    assert (_headline(world).rank, _headline(world).step) == (1, 4)
+
+
+def test_late_ranks_have_a_grace_period_that_the_log_shows(tmp_path: Path) -> None:
+    """K20."""
+    world = World(tmp_path)
+    world.start()
+    world.gang.end(0)
+    world.tick(10.0)
+    world.gang.end(1)
+    assert world.run_to_end().state is JobState.SUCCEEDED
+    assert "the first rank is done; rank 1 (worker) may go on for 15 s" in world.merged
+
+
+def test_a_rank_that_is_too_late_fails_the_job(tmp_path: Path) -> None:
+    """K20."""
+    world = World(tmp_path)
+    world.start()
+    world.gang.end(0)
+    world.run_to_end()
+    assert (_headline(world).rank, _headline(world).kind) == (1, "InfrastructureError")
+    assert "still ran 15 s after the first rank had ended" in _headline(world).message
+
+
+def test_services_are_ended_when_the_others_are_done(tmp_path: Path) -> None:
+    processes = (
+        ProcessPlan(rank=0, argv=("toy",)),
+        ProcessPlan(rank=1, role="server", argv=("toy",), service=True),
+    )
+    world = World(tmp_path, processes=processes)
+    world.tick()
+    world.gang.tell(ready(0))
+    world.gang.end(0)
+    done = world.run_to_end()
+    assert done.state is JobState.SUCCEEDED
+    assert done.exit_codes == {0: 0, 1: -15}
+
+
+def test_a_service_that_dies_fails_the_job(tmp_path: Path) -> None:
+    """K14: the same for a parameter server."""
+    processes = (
+        ProcessPlan(rank=0, argv=("toy",)),
+        ProcessPlan(rank=1, role="ps", argv=("toy",), service=True),
+    )
+    world = World(tmp_path, processes=processes)
+    world.tick()
+    world.gang.tell(ready(0))
+    world.gang.crash(1, -signal.SIGSEGV)
+    world.run_to_end()
+    assert (_headline(world).name, _headline(world).message) == ("rank 1 (ps)", "killed by SIGSEGV")
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_fails_the_job(tmp_path: Path, loss: float) -> None:
+    """K30: also where the rank itself goes on."""
+    world = World(tmp_path)
+    world.start()
+    world.gang.tell(step(1, 5, loss=loss))
+    world.run_to_end()
+    headline = _headline(world)
+    assert (headline.kind, headline.rank, headline.step) == ("DivergedError", 1, 5)
+    assert f"loss became {loss} at step 5 of epoch 1" in headline.message
+
+
+def test_missing_outputs_fail_the_job(tmp_path: Path) -> None:
+    """K15: exit code 0 without a model is no success."""
+    world = World(tmp_path, plan_fields={"outputs": (str(tmp_path / "model"),)})
+    world.start()
+    world.gang.end(0)
+    world.gang.end(1)
+    world.run_to_end()
+    assert (_headline(world).kind, _headline(world).rank) == ("WorkerError", None)
+    assert f"{tmp_path / 'model'} is missing" in _headline(world).message
+
+
+def test_cancelling_ends_the_gang(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    world.outside = Outside(cancel="ganger stop")
+    world.tick()
+    assert world.status.state is JobState.STOPPING
+    assert world.run_to_end().state is JobState.CANCELLED
+    assert _headline(world).message == "cancelled: ganger stop"
+
+
+def test_the_total_timeout_holds_for_ranks_that_ignore_sigterm(tmp_path: Path) -> None:
+    """K17: all members are gone within limit and grace, and it is not tried again."""
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"timeout_s": 25.0, "restarts": 5}))
+    world.start()
+    world.gang.hang(0)
+    world.gang.hang(1)
+    seconds = world.tick_until(lambda: world.is_over)
+    assert 35 <= seconds < 36
+    assert world.result.state is JobState.FAILED
+    assert "the job must end within 25 s. Still running: rank 0 (worker), rank 1 (worker)." in _headline(world).message
+    assert len(world.launcher.gangs) == 1
+
+
+def test_a_job_that_nobody_follows_ends_itself(tmp_path: Path) -> None:
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"lease_s": 10.0, "stall_timeout_s": 1_000.0}))
+    world.start()
+    for stamp in range(5):
+        world.outside = Outside(lease=float(stamp))
+        world.tick(4.0)
+    assert world.status.state is JobState.RUNNING
+    seconds = world.tick_until(lambda: world.is_over)
+    assert 10 <= seconds < 11
+    assert world.result.state is JobState.CANCELLED
+    assert "nobody has followed the job for 10 s" in _headline(world).message
+
+
+def test_what_may_heal_is_restarted_with_a_higher_attempt(tmp_path: Path) -> None:
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 1}))
+    world.start()
+    world.gang.crash(1, -signal.SIGKILL)
+    pause = world.tick_until(lambda: len(world.launcher.gangs) == 2)
+    assert 0.9 < pause < 1.3
+    assert [gang.order.attempt for gang in world.launcher.gangs] == [1, 2]
+    for rank in (0, 1):
+        world.gang.tell(ready(rank))
+        world.gang.say(rank, "again")
+        world.gang.end(rank)
+    done = world.run_to_end()
+    assert (done.state, done.attempts, done.failure) == (JobState.SUCCEEDED, 2, None)
+    assert "killed by SIGKILL; signal: restart 1 of 1" in done.notes[0]
+    assert "---- attempt 2 of toy/train ----\nready  1 thread\nagain\n" in world.folder.rank_log(0).read_text()
+
+
+def test_the_budget_of_restarts_is_kept(tmp_path: Path) -> None:
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 2}))
+    for attempt in range(3):
+        world.tick_until(lambda wanted=attempt: len(world.launcher.gangs) == wanted + 1)  # type: ignore[misc]
+        world.gang.crash(0, -signal.SIGKILL)
+    assert world.run_to_end().attempts == 3
+
+
+def test_user_errors_are_not_restarted(tmp_path: Path) -> None:
+    """K17: a syntax error with 5 retries fails without one."""
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 5}))
+    world.start()
+    world.gang.say(0, "SyntaxError: invalid syntax", "err")
+    world.gang.crash(0, 1)
+    world.run_to_end()
+    assert (_headline(world).kind, len(world.launcher.gangs)) == ("SpecError", 1)
+
+
+def test_a_taken_port_is_tried_again_with_fresh_ports_a_few_times(tmp_path: Path) -> None:
+    """K04: bounded, the whole gang together, and without using up the restarts of the spec."""
+    world = World(tmp_path, plan_fields={"ports": ("chief",)})
+    for attempt in range(4):
+        world.tick_until(lambda wanted=attempt: len(world.launcher.gangs) == wanted + 1)  # type: ignore[misc]
+        world.gang.say(1, "OSError: [Errno 98] Address already in use", "err")
+        world.gang.crash(1, 1)
+    done = world.run_to_end()
+    assert (_headline(world).kind, done.attempts) == ("LaunchError", 4)
+    assert len({gang.ports["chief"] for gang in world.launcher.gangs}) == 4
+    assert "all of 3 restarts are used" in world.merged
+
+
+def test_no_restart_after_somebody_asked_for_the_end(tmp_path: Path) -> None:
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 5}))
+    world.start()
+    world.gang.hang(0)
+    world.gang.crash(1, -signal.SIGKILL)
+    world.tick()
+    world.outside = Outside(cancel="enough")
+    world.run_to_end()
+    assert len(world.launcher.gangs) == 1
+
+
+def test_cancelling_in_the_pause_before_a_restart(tmp_path: Path) -> None:
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 5}))
+    world.start()
+    world.gang.crash(1, -signal.SIGKILL)
+    world.tick_until(lambda: world.gang.closed)
+    world.outside = Outside(cancel="enough")
+    assert world.run_to_end().state is JobState.CANCELLED
+    assert len(world.launcher.gangs) == 1
+
+
+def test_a_program_that_is_not_there_fails_at_once(tmp_path: Path) -> None:
+    """K07."""
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 5}))
+    world.launcher.refusals = [PreflightError("the program must exist. Received: /no/python.")]
+    world.run_to_end()
+    assert (_headline(world).kind, world.result.exit_codes) == ("PreflightError", {})
+
+
+def test_a_launch_that_may_work_later_is_tried_again(tmp_path: Path) -> None:
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 1}))
+    world.launcher.refusals = [LaunchError("no process left")]
+    world.tick_until(lambda: bool(world.launcher.gangs))
+    assert world.gang.order.attempt == 2
+
+
+def test_what_ranks_left_behind_is_told(tmp_path: Path) -> None:
+    """K16."""
+    world = World(tmp_path, ranks=1)
+    world.start()
+    world.leftovers = [4242]
+    world.gang.end(0)
+    assert world.run_to_end().notes == ("ended what the ranks left behind: process 4242",)
+
+
+def test_events_are_kept_whole_and_between_output(tmp_path: Path) -> None:
+    world = World(tmp_path, ranks=1)
+    world.start()
+    line = step(0, 1)
+    world.gang.write(0, b"\xff no line feed")
+    world.gang.tell(line)
+    world.gang.write(0, b"cut off in the mid")
+    world.gang.end(0)
+    world.run_to_end()
+    assert world.folder.rank_log(0).read_bytes() == b"ready  1 thread\n\xff no line feed\ncut off in the mid\n"
+    assert "[rank 0] \N{REPLACEMENT CHARACTER} no line feed\n[rank 0] cut off in the mid\n" in world.merged
+    kept = world.folder.events.read_text().splitlines()[-1]
+    assert parse_line(f"\x1e{kept}")[1] == line
+
+
+def test_secrets_reach_no_file(tmp_path: Path) -> None:
+    """K18: what a rank prints of its environment is masked, in text and in events."""
+    environ = {"MY_SECRET": "s3cr3t-XYZ", "URL": "http://ada:pa55word@host/", "HOME": "/root"}
+    world = World(tmp_path, ranks=1, environ=environ)
+    world.start()
+    world.gang.say(0, "connecting with s3cr3t-XYZ to http://ada:pa55word@host/")
+    world.gang.tell(failure(0, "ValueError", "no access with s3cr3t-XYZ"))
+    world.gang.crash(0, 70)
+    done = world.run_to_end()
+    written = done.model_dump_json() + "".join(
+        path.read_text() for path in world.folder.path.rglob("*") if path.is_file()
+    )
+    assert "s3cr3t-XYZ" not in written
+    assert "pa55word" not in written
+    assert "connecting with *** to http://ada:***@host/" in written
+
+
+def test_a_full_disk_is_told_and_ends_nothing(tmp_path: Path) -> None:
+    """K37."""
+    world = World(tmp_path, ranks=1)
+    world.folder.merged_log.symlink_to("/dev/full")
+    world.start()
+    world.gang.end(0)
+    done = world.run_to_end()
+    assert done.state is JobState.SUCCEEDED
+    assert done.notes == ("merged.log is incomplete: No space left on device",)
