@@ -13,6 +13,8 @@ from training.serve.lock import services_lock
 from training.serve.record import ServiceRef, Services, ServicesFolder
 
 GRACE_S = 20.0
+#: After this share of the grace period a second SIGTERM: to Airflow's scheduler it says not to wait for running tasks.
+_FIRST_SHARE = 0.25
 #: What a job's supervisor is started as. Jobs outlive Airflow by design, and end by themselves.
 SUPERVISOR = "training.run.supervisor"
 
@@ -36,10 +38,12 @@ def end_processes(services: Services, grace_s: float = GRACE_S) -> list[str]:
     """Ask every service to end, then end what is left of them after `grace_s`; return the services' names."""
     living = {ref.name: found for ref in services.processes if (found := ref.find_process())}
     trees = [member for process in living.values() for member in walk_tree(process)]
-    for process in living.values():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.terminate()
-    psutil.wait_procs(list(living.values()), timeout=grace_s)
+    waiting = list(living.values())
+    for share in (_FIRST_SHARE, 1 - _FIRST_SHARE):
+        for process in waiting:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.terminate()
+        _, waiting = psutil.wait_procs(waiting, timeout=grace_s * share)
     left = {*trees, *(member for ref in services.processes for member in find_session(ref))}
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
