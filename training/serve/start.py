@@ -141,6 +141,8 @@ def _spawn(folder: ServicesFolder, command: ServiceCommand) -> ServiceRef:
             start_new_session=True,
         )
     started_at = psutil.Process(process.pid).create_time()
+    # It is meant to outlive us: told that the process is over, Popen does not warn that nobody waited for it.
+    process.returncode = 0
     return ServiceRef(name=command.name, pid=process.pid, started_at=started_at, log=str(log))
 
 
