@@ -57,7 +57,7 @@ UPGRADE ?=
 COMPILE := $(abspath $(BIN))/uv pip compile --quiet --generate-hashes --no-header --python-version 3.11 \
   --python-platform x86_64-manylinux_2_28 $(UPGRADE)
 lock: setup ## Make the locks in requirements/ from the .in files
-	@cd requirements && for name in control dev bootstrap tensorflow; do \
+	@cd requirements && for name in control dev postgres bootstrap tensorflow tensorflow-gpu; do \
 	  echo "requirements/$$name.txt"; $(COMPILE) $$name.in --output-file $$name.txt || exit 1; done
 	@cd requirements && echo "requirements/horovod.txt" && $(COMPILE) --no-deps horovod.in --output-file horovod.txt
 

@@ -80,7 +80,7 @@ def read_outcome(run: RunFolder) -> dict[str, Any]:
 
 def render_summary(summary: DemoSummary) -> Group:
     """Return the tables of the demo, for a console to print."""
-    tasks = Table(title=f"DAG run {summary.dag_run_id}", title_justify="left", title_style="bold")
+    tasks = Table()
     tasks.add_column("task")
     tasks.add_column("state")
     tasks.add_column("duration", justify="right")
@@ -100,6 +100,7 @@ def list_facts(summary: DemoSummary) -> list[tuple[str, str]]:
     alias = f" ({summary.model}@{summary.alias})" if summary.alias else ""
     status = f" ({summary.mlflow_status})" if summary.mlflow_status else ""
     return [
+        ("DAG run", summary.dag_run_id),
         ("DAG run state", summary.state),
         ("duration", format_seconds(summary.seconds)),
         ("run", summary.run_id),

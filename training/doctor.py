@@ -28,6 +28,7 @@ RUN_DISK_GIB = 2.0
 RANK_MEMORY_GIB = 1.0
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "fuse.glusterfs", "lustre", "gpfs", "efs"}
 TIMEOUT_S = 5.0
+SHOWN = ("apache-airflow", "mlflow", "tensorflow-cpu", "tensorflow", "keras", "horovod")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +99,10 @@ def _check_size(home: Path) -> Iterator[Check]:
 
 def _check_environments() -> Iterator[Check]:
     for name, recipe in RECIPES.items():
-        if recipe.base:
+        if recipe.base or any(name in other.variants for other in RECIPES.values()):
             continue
         status = read_environment(name)
-        main = ("apache-airflow", "mlflow", "tensorflow-cpu", "keras", "horovod")
-        versions = ", ".join(f"{package} {status.versions[package]}" for package in main if package in status.versions)
+        versions = ", ".join(f"{package} {status.versions[package]}" for package in SHOWN if package in status.versions)
         yield Check(
             name=f"{name} environment",
             ok=not status.problem,

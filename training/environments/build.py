@@ -15,6 +15,7 @@ from training.environments.requirement import require_for
 from training.environments.status import (
     EnvironmentState,
     EnvironmentStatus,
+    choose_variant,
     make_stamp,
     read_environment,
     read_stamp,
@@ -76,6 +77,7 @@ def plan_steps(recipe: EnvironmentRecipe) -> list[BuildStep]:
     """Return the steps that the environment of `recipe` still needs, in order; the last one stamps it as complete."""
     if is_installed(recipe):
         stamp = read_stamp(recipe)
+        recipe = choose_variant(recipe, stamp)
         if recipe.base or (stamp is not None and stamp.project == make_stamp(recipe).project):
             return []
         # Whoever uses the environment meanwhile notices nothing: no package is touched.
@@ -93,7 +95,7 @@ def plan_steps(recipe: EnvironmentRecipe) -> list[BuildStep]:
 def lock_environments(recipes: Sequence[EnvironmentRecipe], log: Log) -> Iterator[None]:
     """Keep other set-ups of the same environments waiting meanwhile."""
     with contextlib.ExitStack() as stack:
-        for name in sorted({recipe.base or recipe.name for recipe in recipes}):
+        for name in sorted({recipe.folder.lstrip(".") for recipe in recipes}):
             path = settings.read_engines_dir() / f".{name}.lock"
             path.parent.mkdir(parents=True, exist_ok=True)
             stream = stack.enter_context(path.open("w"))

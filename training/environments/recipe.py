@@ -28,6 +28,7 @@ class EnvironmentRecipe:
         horovod_flags: Build flags of Horovod, beside those that all builds share.
         imports: Modules that must import before it counts as complete.
         disk_gib: Space that it needs, package cache and build included.
+        variants: Recipes whose environment, in the same folder, serves as well.
     """
 
     name: str
@@ -39,6 +40,7 @@ class EnvironmentRecipe:
     horovod_flags: tuple[tuple[str, str], ...] = ()
     imports: tuple[str, ...] = ()
     disk_gib: float
+    variants: tuple[str, ...] = ()
 
     @property
     def is_engine(self) -> bool:
@@ -64,7 +66,7 @@ class EnvironmentRecipe:
     @property
     def command(self) -> str:
         """What a person runs to make it."""
-        return f"ganger env build {self.name}" if self.is_engine else "make setup"
+        return f"ganger env build {self.folder}" if self.is_engine else "make setup"
 
 
 _TENSORFLOW_FLAGS = (("HOROVOD_WITH_TENSORFLOW", "1"), ("HOROVOD_WITHOUT_MXNET", "1"))
@@ -91,6 +93,15 @@ RECIPES = {
             disk_gib=0.4,
         ),
         EnvironmentRecipe(
+            name="postgres",
+            holds="the drivers of a Postgres database",
+            lock="postgres.txt",
+            base="control",
+            folder=".venv",
+            imports=("psycopg2", "asyncpg"),
+            disk_gib=0.1,
+        ),
+        EnvironmentRecipe(
             name="tensorflow",
             holds="TensorFlow, Keras 3, Horovod",
             lock="tensorflow.txt",
@@ -99,6 +110,18 @@ RECIPES = {
             horovod_flags=(*_TENSORFLOW_FLAGS, ("HOROVOD_CPU_OPERATIONS", "GLOO")),
             imports=_TENSORFLOW_IMPORTS,
             disk_gib=2.8,
+            variants=("tensorflow-gpu",),
+        ),
+        EnvironmentRecipe(
+            name="tensorflow-gpu",
+            holds="TensorFlow for NVIDIA GPUs, Keras 3, Horovod",
+            lock="tensorflow-gpu.txt",
+            folder="tensorflow",
+            # Horovod's CUDA operations need the CUDA compiler, which no wheel has: its reductions go through the hosts.
+            horovod="tensorflow",
+            horovod_flags=(*_TENSORFLOW_FLAGS, ("HOROVOD_CPU_OPERATIONS", "GLOO")),
+            imports=_TENSORFLOW_IMPORTS,
+            disk_gib=10.0,
         ),
     )
 }

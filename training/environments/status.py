@@ -106,11 +106,17 @@ def read_environment(name: str) -> EnvironmentStatus:
         python = settings.read_engines_dir() / name / "bin" / "python"
         problem = f"the {name} environment is not built yet; there are: {', '.join(RECIPES)}."
         return EnvironmentStatus(name=name, python=python, state=EnvironmentState.ABSENT, problem=problem)
+    recipe = choose_variant(recipe, read_stamp(recipe))
     versions = read_versions(recipe.path)
     state, reason = judge_environment(recipe, versions)
     problem = f"the {name} environment {reason} Run: {recipe.command}" if reason else ""
     python = recipe.path / "bin" / "python"
     return EnvironmentStatus(name=name, python=python, state=state, versions=versions, problem=problem)
+
+
+def choose_variant(recipe: EnvironmentRecipe, stamp: Stamp | None) -> EnvironmentRecipe:
+    """Return the recipe to judge an environment by: its own variant of `recipe`, if it was made from one."""
+    return RECIPES[stamp.recipe] if stamp is not None and stamp.recipe in recipe.variants else recipe
 
 
 def judge_environment(recipe: EnvironmentRecipe, versions: Mapping[str, str]) -> tuple[EnvironmentState, str]:
@@ -120,6 +126,8 @@ def judge_environment(recipe: EnvironmentRecipe, versions: Mapping[str, str]) ->
     stamp = read_stamp(recipe)
     if stamp is None:
         return EnvironmentState.BROKEN, f"is half-built: {recipe.path} has no stamp."
+    if stamp.recipe != recipe.name:
+        return EnvironmentState.STALE, f"was made as {stamp.recipe}."
     if stamp.path != str(recipe.path) or not (recipe.path / "bin" / "python").exists():
         return EnvironmentState.BROKEN, f"was moved from {stamp.path}, or its Python is gone."
     current = make_stamp(recipe)

@@ -4,8 +4,9 @@ import json
 import pytest
 
 from training.environments import RECIPES, EnvironmentState, read_environment
+from training.environments.build import plan_steps
 from training.environments.lock import read_pins
-from training.environments.status import digest_project, write_stamp
+from training.environments.status import digest_project, make_stamp, write_stamp
 
 RECIPE = RECIPES["tensorflow"]
 
@@ -118,6 +119,18 @@ def test_what_cannot_start_any_more_is_broken(environment, how):
         (environment / "bin" / "python").unlink()
 
     assert read_environment("tensorflow").state is EnvironmentState.BROKEN
+
+
+def test_the_gpu_variant_serves_as_the_environment_but_not_the_other_way_round(environment):
+    change_stamp(environment, recipe="tensorflow-gpu", lock=make_stamp(RECIPES["tensorflow-gpu"]).lock)
+    for name, version in read_pins(RECIPES["tensorflow-gpu"].lock_files).items():
+        install(environment, name, version)
+
+    assert read_environment("tensorflow").problem == ""
+    assert plan_steps(RECIPE) == []
+
+    write_stamp(RECIPE)
+    assert "was made as tensorflow." in read_environment("tensorflow-gpu").problem
 
 
 def test_lint_rules_do_not_age_an_environment_but_a_new_command_does(tmp_path):
