@@ -98,7 +98,15 @@ class WorkerError(GangerError):
 
 
 class DivergedError(WorkerError):
-    """A loss stopped being a finite number."""
+    """A loss stopped being a finite number.
+
+    Attributes:
+        step: Step at which it was seen, or None.
+    """
+
+    def __init__(self, message: str, *, step: int | None = None) -> None:
+        super().__init__(message)
+        self.step = step
 
 
 class EvaluationError(WorkerError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from training.spec.wording import find_nearest
 
 
 def say_nearest(name: str, known: Iterable[str]) -> str:
@@ -17,8 +18,8 @@ def say_nearest(name: str, known: Iterable[str]) -> str:
     ''
     """
     names = sorted(set(known))
-    near = difflib.get_close_matches(name, names, n=1)
+    near = find_nearest(name, names)
     if near:
-        return f"Did you mean {near[0]!r}?"
+        return f"Did you mean {near!r}?"
     shown = ", ".join(names[:20])
     return f"Known: {shown}{', …' if len(names) > 20 else ''}." if names else ""

@@ -53,8 +53,8 @@ def build_dag(file: PipelineFile) -> DAG:
         auto_register=False,
     )
     _add_tasks(dag, file)
-    # Given last: else every task gets a deep copy, which takes half of the parse time and of the stored DAG. A task sees
-    # the parameters of its DAG anyway (`airflow.sdk.definitions.param.process_params`).
+    # Given last: else every task gets a deep copy, which takes half of the parse time and of the stored DAG. A task
+    # sees the parameters of its DAG anyway (`airflow.sdk.definitions.param.process_params`).
     dag.params = ParamsDict(make_params(spec))
     _check_schedule(dag, spec)
     return dag

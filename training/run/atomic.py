@@ -18,26 +18,32 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
+def new_folder(path: Path, needed: int = 0) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `path` when the block ends well, and vanishes when it does not.
 
     An old folder at `path` stays whole until the new one is; then it is removed.
+
+    Args:
+        path: What the folder will be called.
+        needed: Bytes that it will hold at least; refused at once where the disk has less.
 
     Raises:
         InfrastructureError: The disk is full or the folder cannot be written; the old one is as it was.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if needed > shutil.disk_usage(path.parent).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f"{_TEMPORARY}{path.name}-"))
     except OSError as error:
-        raise explain_os_error(error, path) from error
+        raise explain_os_error(error, path, needed) from error
     try:
         yield temporary
         _flush_tree(temporary)
         temporary.chmod(0o755)
         _replace_folder(temporary, path)
     except OSError as error:
-        needed = measure_folder(temporary)
+        needed = max(needed, measure_folder(temporary))
         shutil.rmtree(temporary, ignore_errors=True)
         raise explain_os_error(error, path, needed) from error
     except BaseException:
@@ -61,7 +67,7 @@ def measure_folder(path: Path) -> int:
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
-def explain_os_error(error: OSError, path: Path, needed: int | None = None) -> OSError | InfrastructureError:
+def explain_os_error(error: OSError, path: Path, needed: int = 0) -> OSError | InfrastructureError:
     """Return an error that names path, needed and free space where the disk is full, else `error` itself."""
     if error.errno in _DISK_FULL:
         existing = next(folder for folder in (path, *path.parents) if folder.exists())

@@ -81,8 +81,16 @@ def _kill_supervisor(folder: JobFolder) -> None:
         time.sleep(_POLL_S)
 
 
+def read_last_status(folder: JobFolder) -> JobStatus | None:
+    """Return the last status that was written; None where there is none, or none that can be read."""
+    try:
+        return JobStatus.read(folder.status)
+    except (OSError, ValueError):  # written by another version, or by hand: it must not keep a job from ending
+        return None
+
+
 def _describe_death(folder: JobFolder, ended: list[int], cancelled: str | None) -> JobResult:
-    status = JobStatus.read(folder.status)
+    status = read_last_status(folder)
     ref = SupervisorRef.read(folder.supervisor)
     who = f"the supervisor (pid {ref.pid})" if ref is not None else "the supervisor"
     left = f"ended what it left behind: {render_pids(ended)}" if ended else "no process was left"

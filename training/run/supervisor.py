@@ -17,8 +17,9 @@ from training.errors import EXIT_OK
 from training.launch.local import LocalLauncher
 from training.plan.job import JobPlan
 from training.run.conclusion import exit_code_of
+from training.run.end import read_last_status
 from training.run.folder import JobFolder, RunFolder
-from training.run.job import FailureHeadline, JobResult, JobState, JobStatus
+from training.run.job import FailureHeadline, JobResult, JobState
 from training.run.journal import Journal
 from training.run.lock import JobLock, this_supervisor
 from training.run.orphans import become_subreaper, end_orphans, reap_orphans
@@ -117,7 +118,7 @@ def _end_leftovers(folder: JobFolder) -> list[int]:
 
 def _choose_attempt(folder: JobFolder) -> int:
     """Return the number after that of the last attempt of an earlier try."""
-    status = JobStatus.read(folder.status)
+    status = read_last_status(folder)
     return status.attempt + 1 if status is not None else 1
 
 
@@ -135,7 +136,7 @@ def _make_tracker_thread(plan: JobPlan, folder: JobFolder, redactor: Redactor) -
 
 
 def _describe_crash(folder: JobFolder, error: Exception) -> JobResult:
-    status = JobStatus.read(folder.status)
+    status = read_last_status(folder)
     now = time.time()
     headline = FailureHeadline(
         kind="InfrastructureError",

@@ -46,8 +46,11 @@ def connect(uri: str) -> Any:
         os.environ.setdefault(name, value)
     with translated_errors("connect to", uri):
         _import_mlflow()
+        from mlflow.tracking import set_tracking_uri
         from mlflow.tracking.client import MlflowClient
 
+        # The registry looks a version's source up through the process-wide address, whatever the client was given.
+        set_tracking_uri(bare)
         return MlflowClient(tracking_uri=bare)
 
 

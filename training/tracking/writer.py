@@ -7,6 +7,7 @@ becomes a note of the job's result, and what could not be sent stays in the run 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from training.run.folder import JobFolder, RunFolder
 from training.run.job import FailureHeadline, JobResult, JobState, TrackingRef
 from training.run.tracker_api import TrackingReport
 from training.tracking.apply import RecordApplier, StoreFactory
-from training.tracking.mask import mask_uri
+from training.tracking.mask import mask_text, mask_uri
 from training.tracking.naming import Points, SavedModel, TagChange, changes_of
 from training.tracking.replay import STATUS_OF, connect_store, replay_job
 from training.tracking.sender import Sender
@@ -133,8 +134,9 @@ class JobTracker:
 
     def close(self, state: JobState, result: JobResult) -> TrackingReport:
         """Write down how the job ended, send what is left within the limits, and tell what a person should know."""
+        failure = mask_text(describe_failure(result.failure), os.environ)
         status = STATUS_OF.get(state, "FAILED") if self._is_owner else ""
-        self._append({"op": "close", "t": _now_ms(), "status": status, "failure": describe_failure(result.failure)})
+        self._append({"op": "close", "t": _now_ms(), "status": status, "failure": failure})
         if state is JobState.SUCCEEDED and self._model:
             self._append({"op": "model", "path": self._model})
         self._append({"op": "artifacts"})

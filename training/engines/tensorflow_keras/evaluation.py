@@ -1,0 +1,82 @@
+"""Task `evaluate`: the saved model on the held-out rows, in one process, against what was required of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from training.data.dataset import open_dataset
+from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
+from training.engines.tensorflow_keras.training_job import require_model
+from training.engines.tensorflow_keras.validating import evaluate_model
+from training.errors import EvaluationError, Problem, SpecError, WorkerError, spec_error
+from training.model_file import load_model_file
+from training.names import say_nearest
+from training.run.rank import RankContext
+from training.spec.pipeline import Bound, PipelineSpec
+
+
+def evaluate(ctx: RankContext) -> None:
+    """Evaluate the model in `payload["model_dir"]` and check `evaluate.require`.
+
+    Raises:
+        SpecError: There are no held-out rows, or a required metric is none of the model's.
+        EvaluationError: The model does not reach what is required.
+        WorkerError: The model does not load.
+    """
+    import mlflow.tensorflow
+
+    spec = PipelineSpec.model_validate(ctx.payload["spec"])
+    prepare_runtime(ctx, spec.train.seed)
+    ctx.ready(versions=list_versions(), devices=list_devices())
+    dataset = open_dataset(Path(ctx.payload["dataset"]))
+    rows = dataset.manifest.validation_rows
+    if not rows:
+        raise spec_error(
+            "data.validation_fraction", "must hold out rows to evaluate on. Received: 0.", "Set it to 0.2, say."
+        )
+    load_model_file(require_model(spec), Path(ctx.payload["base_dir"]))  # registers the user's own layers
+    ctx.heartbeat("evaluating")
+    try:
+        model = mlflow.tensorflow.load_model(ctx.payload["model_dir"])
+    except Exception as error:
+        raise WorkerError(
+            f"{ctx.payload['model_dir']} must hold a model. Received: {type(error).__name__}: {error}"
+        ) from error
+    metrics = evaluate_model(model, dataset.validation_x, dataset.validation_y, spec.train.batch_size)
+    print(f"{rows} held-out rows: " + "  ".join(f"{name} {value:.6g}" for name, value in metrics.items()), flush=True)
+    ctx.result({"metrics": metrics, "rows": rows})
+    check_bounds(metrics, spec.evaluate.bounds(), rows)
+
+
+def check_bounds(metrics: Mapping[str, float], bounds: Mapping[str, Bound], rows: int) -> None:
+    """Check metrics against bounds.
+
+    Raises:
+        SpecError: A bound is for a metric that was not computed.
+        EvaluationError: A metric is out of its bounds; names all of them.
+    """
+    unknown = [
+        Problem(
+            field=f"evaluate.require.{name}",
+            message=f"must be a metric of the model. Received: {name}.",
+            remedy=say_nearest(name, metrics),
+        )
+        for name in bounds
+        if name not in metrics
+    ]
+    if unknown:
+        raise SpecError(unknown)
+    # Written so that NaN is out of every bound.
+    misses = [
+        f"{name} must be at least {bound.min:g}. Received: {metrics[name]:.6g}"
+        for name, bound in bounds.items()
+        if bound.min is not None and not metrics[name] >= bound.min
+    ]
+    misses += [
+        f"{name} must be at most {bound.max:g}. Received: {metrics[name]:.6g}"
+        for name, bound in bounds.items()
+        if bound.max is not None and not metrics[name] <= bound.max
+    ]
+    if misses:
+        raise EvaluationError(f"{'; '.join(misses)}, on {rows} held-out rows.")

@@ -1,0 +1,104 @@
+"""Task `train`: from a prepared dataset and a model file to a saved model, on every rank of the gang."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from training.engines.tensorflow_keras.agreement import share_from_chief, unify_weights
+from training.engines.tensorflow_keras.feeding import feed_rank
+from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
+from training.engines.tensorflow_keras.keras_model import build_keras_model
+from training.engines.tensorflow_keras.observed_step import observe_steps
+from training.engines.tensorflow_keras.resuming import Progress, restore_progress
+from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
+from training.engines.tensorflow_keras.saving import save_model
+from training.engines.tensorflow_keras.strategies import start_strategy
+from training.engines.tensorflow_keras.training_job import TrainingJob, read_training_job
+from training.engines.tensorflow_keras.validating import Validator
+from training.engines.tensorflow_keras.weights import hash_weights, norm_weights
+from training.run.rank import RankContext
+from training.spec.pipeline import PipelineSpec
+
+
+def train(ctx: RankContext) -> None:
+    """Train the model of `payload["spec"]` and save it in `payload["model_dir"]`.
+
+    Raises:
+        SpecError: The model file, its parameters or the batch size do not do.
+        DivergedError: A loss stopped being a finite number.
+        WorkerError: The model cannot be built, trained or saved.
+        InfrastructureError: A checkpoint or the model could not be written.
+    """
+    spec = PipelineSpec.model_validate(ctx.payload["spec"])
+    prepare_runtime(ctx, spec.train.seed)
+    strategy = start_strategy(spec.train.strategy, ctx)
+    ctx.ready(versions=list_versions(), replicas=strategy.replicas, devices=list_devices())
+    run_training(read_training_job(ctx, strategy))
+
+
+def run_training(job: TrainingJob) -> None:
+    """Train, save and tell the result; returns on all ranks at the same time."""
+    job.log(str(job.batches))
+    with job.strategy.scope():
+        model = build_keras_model(job.file, job.dataset, job.spec.train.seed)
+    progress = restore_progress(job, model)
+    if unify_weights(job.strategy, model, is_chief=job.ctx.is_chief):
+        job.log("the ranks began with different weights; all took those of rank 0")
+    validator = Validator(job, model)
+    fit(job, model, progress, validator)
+    if job.ctx.is_chief:
+        finish(job, validator.copy_trained(), progress)
+    # A rank that ends early takes the cluster with it: all stay until the chief has saved.
+    share_from_chief(job.strategy, True, is_chief=job.ctx.is_chief)
+
+
+def fit(job: TrainingJob, model: Any, progress: Progress, validator: Validator) -> None:
+    """Train from `progress` to the end: the rest of an epoch that was begun, then whole epochs."""
+    per_epoch, epochs = job.batches.steps_per_epoch, job.spec.train.epochs
+    callbacks = GangCallbacks(job, model, progress, validator)
+    with observe_steps(model, job.strategy):
+        while progress.step < job.total_steps and not callbacks.stopped:
+            epoch, done = divmod(progress.step, per_epoch)
+            last_epoch = epoch + 1 if done else epochs
+            first, last = progress.step, last_epoch * per_epoch
+            model.fit(
+                job.strategy.distribute(lambda rank, size: _feed(job, first, last, rank, size)),  # noqa: B023 - called at once
+                initial_epoch=epoch,
+                epochs=last_epoch,
+                steps_per_epoch=per_epoch - done,
+                callbacks=callbacks,
+                shuffle=False,
+                verbose=0,
+            )
+    callbacks.close()
+
+
+def finish(job: TrainingJob, model: Any, progress: Progress) -> None:
+    """Save the trained model and tell the result."""
+    job.ctx.heartbeat("saving the model")
+    save_model(model, job.dataset, job.file, job.model_dir)
+    job.ctx.model(job.model_dir)
+    job.ctx.result(
+        {
+            "metrics": progress.metrics,
+            "steps": progress.step,
+            "epochs": progress.step // job.batches.steps_per_epoch,
+            "parameters": model.count_params(),
+            "weights_sha256": hash_weights(model.weights),
+            "weights_norm": norm_weights(model.weights),
+            "model": str(job.model_dir),
+        }
+    )
+
+
+def _feed(job: TrainingJob, first_step: int, last_step: int, rank: int, world_size: int) -> Any:
+    return feed_rank(
+        job.dataset,
+        job.batches,
+        seed=job.spec.train.seed,
+        first_step=first_step,
+        last_step=last_step,
+        rank=rank,
+        world_size=world_size,
+        threads=job.ctx.threads,
+    )

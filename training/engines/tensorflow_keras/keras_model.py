@@ -1,0 +1,73 @@
+"""From the user's model file to a compiled Keras model with all its variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from training.data.dataset import Dataset
+from training.engines.tensorflow_keras.shims.symbolic_build import build_from_batch
+from training.errors import SpecError, WorkerError, spec_error
+from training.model_file import BUILD_MODEL, ModelFile
+
+_FEW_ROWS = 2
+
+
+def build_keras_model(file: ModelFile, dataset: Dataset, seed: int) -> Any:
+    """Return the compiled model with all variables made; call it in the strategy's scope.
+
+    The random state is set first: the same seed gives the same first weights on every rank and at every number of
+    ranks.
+
+    Raises:
+        SpecError: `build_model` returned something else than a compiled Keras 3 model.
+        WorkerError: It raised, or the model does not take the rows.
+    """
+    keras.utils.set_random_seed(seed)
+    model = file.build_model()
+    check_keras_model(model, file.entrypoint)
+    if model.steps_per_execution != 1:
+        print(f"steps_per_execution {model.steps_per_execution} is set to 1: every step is watched", flush=True)
+        model.steps_per_execution = 1
+    try:
+        build_from_batch(model, dataset.x[:_FEW_ROWS], dataset.y[:_FEW_ROWS])
+    except Exception as error:
+        raise WorkerError(
+            f"the model of {file.entrypoint} must take rows of shape {list(dataset.x.shape[1:])} ({dataset.x.dtype}) with labels "
+            f"of shape {list(dataset.y.shape[1:])} ({dataset.y.dtype}). Received: {type(error).__name__}: {error}"
+        ) from error
+    return model
+
+
+def check_keras_model(model: object, entrypoint: str) -> None:
+    """Check what `build_model` returned.
+
+    Raises:
+        SpecError: It is no compiled Keras 3 model.
+    """
+    if not isinstance(model, keras.Model):
+        raise _refuse(entrypoint, *_describe_stranger(model))
+    if not getattr(model, "compiled", False):
+        raise _refuse(
+            entrypoint, "a model that is not compiled", "Call model.compile(optimizer, loss, ...) before returning it."
+        )
+    if model.optimizer is None:
+        raise _refuse(entrypoint, "a model without an optimizer", "Give model.compile an optimizer.")
+
+
+def _describe_stranger(model: object) -> tuple[str, str]:
+    lineage = {base.__module__.partition(".")[0] for base in type(model).__mro__}
+    if "tf_keras" in lineage:  # K09
+        return "a model of tf_keras, the legacy Keras 2", "Import keras, not tf_keras, and unset TF_USE_LEGACY_KERAS."
+    if model is None:
+        return "nothing", "Does it end in `return model`?"
+    return f"a {type(model).__module__}.{type(model).__qualname__}", ""
+
+
+def _refuse(entrypoint: str, received: str, remedy: str) -> SpecError:
+    return spec_error(
+        "model.entrypoint",
+        f"{BUILD_MODEL} of {entrypoint} must return a compiled keras.Model (Keras {keras.__version__}). Received: {received}.",
+        remedy,
+    )

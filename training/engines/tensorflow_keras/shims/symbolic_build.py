@@ -1,0 +1,27 @@
+"""Builds a model from an ordinary batch, and keeps Keras 3's `fit` from building it from a distributed one.
+
+`fit` calls `_maybe_symbolic_build`, which takes a batch from the distributed dataset and reduces it with
+`strategy.reduce("MEAN", batch, axis=None)`. Labels are whole numbers and batches of unknown length, so that this ends
+in an error or in a wrong shape under MultiWorkerMirroredStrategy. Building in the strategy's scope beforehand makes
+the call unnecessary. Upstream: https://github.com/keras-team/keras/issues/20585
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def build_from_batch(model: Any, x: Any, y: Any) -> None:
+    """Create all variables of a compiled model: weights, optimizer, metrics. Call it in the strategy's scope.
+
+    Args:
+        model: A compiled `keras.Model`.
+        x: Features of a few rows.
+        y: Their labels.
+    """
+    model._symbolic_build(data_batch=(x, y))
+    model._maybe_symbolic_build = _build_nothing
+
+
+def _build_nothing(*_: Any, **__: Any) -> None:
+    """Stand in for `_maybe_symbolic_build`: all is built."""

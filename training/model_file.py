@@ -1,0 +1,69 @@
+"""The user's model file: found, imported, and its `build_model` checked against `model.params`. Knows no framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from training.arguments import check_arguments
+from training.entrypoint import get_function, import_entrypoint, parse_entrypoint
+from training.errors import WorkerError, spec_error
+from training.spec.pipeline import ModelSpec
+
+BUILD_MODEL = "build_model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """A model file that was imported and whose arguments fit.
+
+    Attributes:
+        entrypoint: As the spec names it.
+        path: The file, for a user's `path.py`; None for a module.
+        build: `build_model`.
+        params: Its keyword arguments.
+    """
+
+    entrypoint: str
+    path: Path | None
+    build: Callable[..., Any]
+    params: dict[str, Any]
+
+    def build_model(self) -> Any:
+        """Call `build_model(**params)`.
+
+        Raises:
+            WorkerError: It raised.
+        """
+        try:
+            return self.build(**self.params)
+        except Exception as error:
+            raise WorkerError(f"{BUILD_MODEL} of {self.entrypoint} raised {type(error).__name__}: {error}") from error
+
+
+def load_model_file(model: ModelSpec, base_dir: Path) -> ModelFile:
+    """Import the model file that the spec names.
+
+    Args:
+        model: The block `model` of the spec.
+        base_dir: Folder that a relative path counts from.
+
+    Raises:
+        SpecError: There is no such file, it cannot be imported, it has no `build_model`, or `model.params` does not
+        fit it.
+    """
+    entrypoint = parse_entrypoint(model.entrypoint, base_dir, "model.entrypoint")
+    if entrypoint.function is not None:
+        raise spec_error(
+            "model.entrypoint",
+            f"must be a module or a path that ends in .py. Received: {model.entrypoint}.",
+            f"Leave out :{entrypoint.function}; the function is always {BUILD_MODEL}.",
+        )
+    module = import_entrypoint(entrypoint)
+    build = get_function(module, BUILD_MODEL, entrypoint)
+    if not callable(build):
+        raise spec_error("model.entrypoint", f"{BUILD_MODEL} must be a function. Received: a {type(build).__name__}.")
+    check_arguments(build, model.params, field="model.params", called=BUILD_MODEL)
+    return ModelFile(entrypoint=model.entrypoint, path=entrypoint.path, build=build, params=dict(model.params))
