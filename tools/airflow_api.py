@@ -75,7 +75,9 @@ class AirflowApi:
         try:
             answer = self._session.request(method, f"{self.url}{path}", timeout=TIMEOUT_S, **arguments)
         except requests.RequestException as error:
-            raise InfrastructureError(f"Airflow at {self.url} must answer. Received: {error}") from error
+            raise InfrastructureError(
+                f"Airflow at {self.url} must answer and does not ({type(error).__name__})."
+            ) from error
         if not answer.ok:
             raise LaunchError(f"Airflow refused {method} {path} with {answer.status_code}: {answer.text[:500]}")
         body: dict[str, Any] = answer.json()

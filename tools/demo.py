@@ -149,7 +149,7 @@ def read_mlflow_status(url: str, mlflow_run_id: str | None) -> str | None:
             session.trust_env = False
             answer = session.get(f"{url}/api/2.0/mlflow/runs/get", params={"run_id": mlflow_run_id}, timeout=30)
     except requests.RequestException as error:
-        raise InfrastructureError(f"MLflow at {url} must answer. Received: {error}") from error
+        raise InfrastructureError(f"MLflow at {url} must answer and does not ({type(error).__name__}).") from error
     return str(answer.json()["run"]["info"]["status"]) if answer.ok else None
 
 

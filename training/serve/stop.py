@@ -12,7 +12,7 @@ import psutil
 from training.serve.lock import services_lock
 from training.serve.record import ServiceRef, Services, ServicesFolder
 
-GRACE_S = 20.0
+GRACE_S = 12.0
 #: After this share of the grace period a second SIGTERM: to Airflow's scheduler it says not to wait for running tasks.
 _FIRST_SHARE = 0.25
 #: What a job's supervisor is started as. Jobs outlive Airflow by design, and end by themselves.
