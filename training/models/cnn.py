@@ -19,9 +19,11 @@ def build_model(
 
     Args:
         image_shape: Height, width and channels. Flat rows, such as the 64 pixels of `digits`, are brought into this
-        shape. filters: Filters of each convolution; each but the last is followed by halving height and width.
-        hidden: Units of the dense layer. classes: Number of classes; labels are 0 to `classes` - 1. learning_rate:
-        Size of Adam's updates.
+            shape.
+        filters: Filters of each convolution; each but the last is followed by halving height and width.
+        hidden: Units of the dense layer.
+        classes: Number of classes; labels are 0 to `classes` - 1.
+        learning_rate: Size of Adam's updates.
     """
     model = keras.Sequential(name="cnn")
     model.add(layers.Reshape(tuple(image_shape)))

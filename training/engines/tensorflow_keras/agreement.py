@@ -1,4 +1,4 @@
-"""What ranks tell one another outside of steps. Every function here waits: all ranks must call it, in the same order."""
+"""What ranks tell one another outside of steps. All functions here wait: every rank must call them, in one order."""
 
 from __future__ import annotations
 

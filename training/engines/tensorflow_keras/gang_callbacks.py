@@ -17,8 +17,8 @@ from training.engines.tensorflow_keras.training_job import TrainingJob
 from training.engines.tensorflow_keras.validating import Validator
 from training.errors import DivergedError
 
-#: The chief tells at most 20 steps a second, so that events never are what a training waits for; the others tell of their
-#: life only.
+#: The chief tells at most 20 steps a second, so that events never are what a training waits for; the others tell of
+#: their life only.
 _CHIEF_GAP_S = 0.05
 _OTHERS_GAP_S = 1.0
 
@@ -128,12 +128,10 @@ class GangCallbacks(keras.callbacks.CallbackList):
     def _tell_epoch(self, epoch: int, left_out: Sequence[str]) -> None:
         if not self._job.ctx.is_chief:
             return
-        seconds = time.monotonic() - self._epoch_began
-        epochs, step, metrics = self._job.spec.train.epochs, self._progress.step, self._progress.metrics
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-        self._job.log(f"epoch {epoch}/{epochs}  step {step}/{self._job.total_steps}  {shown}  ({seconds:.1f} s)")
         if left_out:
             self._job.log(f"not reported, since not finite: {', '.join(left_out)}")
+        seconds = time.monotonic() - self._epoch_began
+        epochs, step, metrics = self._job.spec.train.epochs, self._progress.step, self._progress.metrics
         self._job.ctx.epoch(epoch=epoch, epochs=epochs, step=step, metrics=metrics, seconds=seconds)
 
 

@@ -34,8 +34,9 @@ def build_keras_model(file: ModelFile, dataset: Dataset, seed: int) -> Any:
         build_from_batch(model, dataset.x[:_FEW_ROWS], dataset.y[:_FEW_ROWS])
     except Exception as error:
         raise WorkerError(
-            f"the model of {file.entrypoint} must take rows of shape {list(dataset.x.shape[1:])} ({dataset.x.dtype}) with labels "
-            f"of shape {list(dataset.y.shape[1:])} ({dataset.y.dtype}). Received: {type(error).__name__}: {error}"
+            f"the model of {file.entrypoint} must take rows of shape {list(dataset.x.shape[1:])} ({dataset.x.dtype}) "
+            f"with labels of shape {list(dataset.y.shape[1:])} ({dataset.y.dtype}). "
+            f"Received: {type(error).__name__}: {error}"
         ) from error
     return model
 
@@ -68,6 +69,7 @@ def _describe_stranger(model: object) -> tuple[str, str]:
 def _refuse(entrypoint: str, received: str, remedy: str) -> SpecError:
     return spec_error(
         "model.entrypoint",
-        f"{BUILD_MODEL} of {entrypoint} must return a compiled keras.Model (Keras {keras.__version__}). Received: {received}.",
+        f"{BUILD_MODEL} of {entrypoint} must return a compiled keras.Model (Keras {keras.__version__}). "
+        f"Received: {received}.",
         remedy,
     )

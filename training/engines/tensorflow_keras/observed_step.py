@@ -16,7 +16,7 @@ LOSSES = "ganger_losses"
 
 @contextlib.contextmanager
 def observe_steps(model: Any, strategy: Strategy) -> Iterator[None]:
-    """Make the logs of each training step hold `LOSSES`: the loss of each replica's part of the batch, shape (replicas,).
+    """Make the logs of each training step hold `LOSSES`: the loss of each replica's rows, shape (replicas,).
 
     In Keras, logs are means over the epoch so far and, under a multi-worker strategy, over the rank's own rows only.
     One collective a step gathers losses and logs of all replicas, so that every rank sees the same: the ranks stop at
@@ -33,8 +33,8 @@ def observe_steps(model: Any, strategy: Strategy) -> Iterator[None]:
     def observed_train_step(data: Any) -> dict[str, Any]:
         traced.clear()
         logs = dict(train_step(data))
-        # Keras scales a loss by the number of replicas so that gradients may be summed. A train_step of the user's own that
-        # computes its loss elsewhere is known by its logs only.
+        # Keras scales a loss by the number of replicas so that gradients may be summed. A train_step of the user's own
+        # that computes its loss elsewhere is known by its logs only.
         loss = tf.cast(traced[0], tf.float32) * strategy.replicas if traced else tf.cast(logs["loss"], tf.float32)
         return _gather_logs(strategy, loss, logs)
 

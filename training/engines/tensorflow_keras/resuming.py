@@ -49,8 +49,8 @@ def restore_progress(job: TrainingJob, model: Any) -> Progress:
     checkpoint = find_step(job.checkpoints, step, job.log)
     if checkpoint is None:
         raise InfrastructureError(
-            f"every rank must see the checkpoints. Received: none of step {step} in {job.checkpoints} on rank {job.ctx.rank}. "
-            "Put the home folder on storage that all hosts share."
+            f"every rank must see the checkpoints. Received: none of step {step} in {job.checkpoints} on rank "
+            f"{job.ctx.rank}. Put the home folder on storage that all hosts share."
         )
     arrays = checkpoint.read()
     write_state(model, arrays, metrics=False)

@@ -1,4 +1,4 @@
-"""The trained model as a folder in MLflow's format that every MLflow tool loads, written whole and loaded once to be sure."""
+"""The trained model as a folder in MLflow's format, which all its tools load: written whole, loaded once to be sure."""
 
 from __future__ import annotations
 

@@ -18,9 +18,8 @@ def read_state(model: Any, *, with_metrics: bool) -> Arrays:
 
     Args:
         model: A built, compiled model.
-        with_metrics: Whether also the metrics' sums, as in mid-epoch. Under a multi-worker strategy these are added
-        up over
-            ranks: then every rank must call this.
+        with_metrics: Whether also the metrics' sums, as in mid-epoch. Under a multi-worker strategy these are added up
+            over ranks: then every rank must call this.
     """
     return {name: np.asarray(variable.numpy()) for name, variable in _iter_state(model, with_metrics=with_metrics)}
 
@@ -46,8 +45,9 @@ def write_state(model: Any, arrays: Mapping[str, NDArray[Any]], *, metrics: bool
         name = differing[0]
         raise spec_error(
             "model",
-            f"must have the variables of the checkpoint to resume from it. Received: {len(differing)} that differ, first "
-            f"{name}: {have.get(name, 'absent')} in the checkpoint, {wanted.get(name, 'absent')} in the model.",
+            "must have the variables of the checkpoint to resume from it. "
+            f"Received: {len(differing)} that differ, first {name}: "
+            f"{have.get(name, 'absent')} in the checkpoint, {wanted.get(name, 'absent')} in the model.",
             "Undo the change of the model, or start a new run.",
         )
     for name, variable in named:

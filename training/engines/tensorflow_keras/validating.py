@@ -1,4 +1,4 @@
-"""Validation that equals that of one process to the last digit: the chief evaluates all held-out rows, the others wait."""
+"""Validation that equals one process's to the last digit: the chief evaluates all held-out rows, the others wait."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from training.engines.tensorflow_keras.keras_model import build_keras_model
 from training.engines.tensorflow_keras.training_job import TrainingJob
 
 _PULSE_S = 5.0
+
+Metrics = dict[str, float]
 
 
 class Validator:
@@ -40,21 +42,23 @@ class Validator:
         return self._own
 
     def validate(self) -> dict[str, float]:
-        """Return the metrics of the held-out rows, with `val_` in front, the same on every rank; empty where there are no rows."""
+        """Return the metrics of the held-out rows, `val_` in front, the same on every rank; empty without such rows."""
         if not self._job.dataset.manifest.validation_rows:
             return {}
         if self._job.ctx.is_chief:
             metrics = evaluate_rows(self.copy_trained(), self._job, on_pulse=lambda: self._share(None))
-            return self._share(metrics)
+            named = {f"val_{name}": value for name, value in metrics.items()}
+            self._share(named)
+            return named
         while True:
             self._job.ctx.heartbeat("waiting for the validation by rank 0")
-            metrics = self._share(None)
-            if metrics is not None:
-                return metrics
+            shared = self._share(None)
+            if shared is not None:
+                return shared
 
-    def _share(self, metrics: dict[str, float] | None) -> Any:
-        named = metrics and {f"val_{name}": value for name, value in metrics.items()}
-        return share_from_chief(self._job.strategy, named, is_chief=self._job.ctx.is_chief)
+    def _share(self, metrics: Metrics | None) -> Metrics | None:
+        shared: Metrics | None = share_from_chief(self._job.strategy, metrics, is_chief=self._job.ctx.is_chief)
+        return shared
 
 
 def evaluate_rows(model: Any, job: TrainingJob, on_pulse: Any) -> dict[str, float]:

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def hash_weights(variables: Iterable[Any]) -> str:
-    """Return the SHA-256, in hex, over the values of `variables` in their order, each as little-endian float32 in C order.
+    """Return the SHA-256, in hex, over the values of `variables` in order, each as little-endian float32 in C order.
 
     Equal hashes mean equal bits; one rounding anywhere gives another hash. For equality up to rounding see
     `norm_weights`.

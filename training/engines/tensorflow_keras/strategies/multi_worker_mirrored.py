@@ -34,13 +34,7 @@ class MultiWorkerMirrored:
         self._strategy = tf.distribute.MultiWorkerMirroredStrategy()
         self.replicas = int(self._strategy.num_replicas_in_sync)
         self._rank = ctx.rank
-        if (
-            self.replicas != ctx.world_size
-        ):  # K03: a strategy that fell back to fewer replicas trains, but not what was asked
-            raise LaunchError(
-                f"the strategy must have one replica for each of {ctx.world_size} ranks. Received: {self.replicas} replicas; "
-                f"devices of this rank: {[device.name for device in tf.config.list_logical_devices()]}."
-            )
+        _check_replicas(self.replicas, ctx.world_size)
         hand_back_reduced_logs()
 
     def scope(self) -> AbstractContextManager[Any]:
@@ -64,6 +58,15 @@ class MultiWorkerMirrored:
     def needs_own_evaluation_model(self) -> bool:
         """Return True: a mirrored model evaluates on all ranks or on none."""
         return True
+
+
+def _check_replicas(replicas: int, world_size: int) -> None:
+    """Refuse a strategy that fell back to fewer replicas: it trains, but not what was asked (K03)."""
+    if replicas != world_size:
+        raise LaunchError(
+            f"the strategy must have one replica for each of {world_size} ranks. Received: {replicas} replicas; "
+            f"devices of this rank: {[device.name for device in tf.config.list_logical_devices()]}."
+        )
 
 
 def _check_tf_config(ctx: RankContext) -> None:

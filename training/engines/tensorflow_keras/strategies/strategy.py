@@ -32,11 +32,11 @@ class Strategy(Protocol):
         ...
 
     def gather(self, values: Any) -> Any:
-        """Return `values`, a tensor of shape (k,), of all replicas as shape (replicas, k). Called inside a training step."""
+        """Return `values`, shape (k,), of all replicas as shape (replicas, k). Called inside a training step."""
         ...
 
     def add_up(self, values: Vector) -> Vector:
-        """Return the sum of `values` over ranks. Every rank must call it, in the same order; it waits for the others."""
+        """Return the sum of `values` over ranks. Every rank must call it, in one order; it waits for the others."""
         ...
 
     def needs_own_evaluation_model(self) -> bool:
