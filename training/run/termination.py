@@ -28,14 +28,24 @@ def end_on_sigterm(patience_s: float = _PATIENCE_S) -> None:
     os.set_blocking(sender, False)
     signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
     signal.signal(signal.SIGTERM, _raise_terminated)
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(before=_hold_back, after_in_parent=_let_through, after_in_child=_forget)
     threading.Thread(target=_insist, args=(receiver, patience_s), name="termination", daemon=True).start()
 
 
+def _hold_back() -> None:
+    """Before a fork: until the child has forgotten all this, a SIGTERM to it would be told to its parent's pipe."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _let_through() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
 def _forget() -> None:
-    """In a forked child, such as one of a process pool: it would write into the parent's pipe."""
+    """In a forked child, such as one of a process pool."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _let_through()
 
 
 def _raise_terminated(signum: int, frame: object) -> NoReturn:
