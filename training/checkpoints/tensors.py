@@ -30,7 +30,7 @@ def write_tensors(path: Path, tensors: Tensors) -> None:
     from safetensors.numpy import save_file
 
     try:
-        save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, str(path))
+        save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, str(path))
     except SafetensorError as error:
         number = re.search(r"os error (\d+)", str(error))  # the number is in the text only
         code = int(number[1]) if number else errno.EIO
