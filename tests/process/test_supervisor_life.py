@@ -70,6 +70,13 @@ def test_a_failed_job_starts_anew_with_the_next_attempt(job: Job) -> None:
     assert archived.state is JobState.FAILED
 
 
+def test_a_succeeded_job_runs_again_where_that_is_wanted(job: Job) -> None:
+    job.run(job.plan(ENDS))
+    assert not start_or_attach(job.folder, job.plan(ENDS), keep_succeeded=False, on_line=job.said.append)
+    assert job.follow().attempts == 2
+    assert job.said[-1].endswith("succeeded before: it starts anew.")
+
+
 def test_a_failed_job_stands_where_that_is_wanted(job: Job) -> None:
     job.run(job.plan(toy("sys.exit(3)")))
     assert not start_or_attach(job.folder, job.plan(ENDS), resume_failed=False)

@@ -28,17 +28,23 @@ def _ignore(line: str) -> None:
 
 
 def start_or_attach(
-    folder: JobFolder, plan: JobPlan, *, resume_failed: bool = True, on_line: Callable[[str], None] = _ignore
+    folder: JobFolder,
+    plan: JobPlan,
+    *,
+    resume_failed: bool = True,
+    keep_succeeded: bool = True,
+    on_line: Callable[[str], None] = _ignore,
 ) -> bool:
     """Have the job run: start its supervisor, or find the one that lives.
 
-    A job that has succeeded is left as it is. One that has failed or was cancelled starts anew, its old result
-    archived: that is what an Airflow retry wants.
+    A job that has succeeded is left as it is, unless `keep_succeeded` says otherwise. One that has failed or was
+    cancelled starts anew, its old result archived: that is what an Airflow retry wants.
 
     Args:
         folder: Where the job lives; it need not exist.
         plan: What to start. A running job keeps the plan that it has.
         resume_failed: Whether to start a failed or cancelled job again; if not, its result stands.
+        keep_succeeded: Whether the result of a job that has succeeded stands; if not, it runs again.
         on_line: Takes what there is to say.
 
     Returns:
@@ -57,7 +63,7 @@ def start_or_attach(
             time.sleep(0.02)  # somebody is about to start it, or it is about to end
             continue
         try:
-            if not _is_kept(folder, resume_failed, on_line):
+            if not _is_kept(folder, keep_succeeded, not resume_failed, on_line):
                 _start(folder, plan, lock)
             return False
         finally:
@@ -75,14 +81,14 @@ def _is_under_way(folder: JobFolder) -> bool:
     return ref.host not in ("", socket.gethostname()) or is_alive(ref)
 
 
-def _is_kept(folder: JobFolder, resume_failed: bool, on_line: Callable[[str], None]) -> bool:
+def _is_kept(folder: JobFolder, keep_succeeded: bool, keep_failed: bool, on_line: Callable[[str], None]) -> bool:
     """Whether an old result stands. If not, it is archived, and the job can start."""
     result = JobResult.read(folder.result)
     if result is None:
         if folder.supervisor.exists():
             on_line(f"The supervisor of {folder.job_id} died without a result: the job starts anew.")
         return False
-    if result.state is JobState.SUCCEEDED or not resume_failed:
+    if keep_succeeded if result.state is JobState.SUCCEEDED else keep_failed:
         on_line(f"{folder.job_id} is over already: {result.state}. Its result is kept.")
         return True
     number = 1 + sum(1 for _ in folder.path.glob(folder.archived_result(0).name.replace("0", "*")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from training.plan.job import JobPlan
-from training.run.follow import cancel, follow, raise_for, start_or_attach, stop
+from training.run.follow import cancel, follow, log_size, raise_for, start_or_attach, stop
 from training.run.job import JobResult
 from training.steps.context import StepContext
 
@@ -15,9 +15,11 @@ def run_job(ctx: StepContext, plan: JobPlan) -> JobResult:
         GangerError: The job failed or was cancelled; the class says whether a retry makes sense.
     """
     folder = ctx.run.job(plan.name, ctx.map_index)
-    if start_or_attach(folder, plan, on_line=ctx.log):
+    seen = log_size(folder)  # of earlier tries: they were told then
+    attached = start_or_attach(folder, plan, on_line=ctx.log)
+    if attached:
         ctx.log(f"{plan.name} is running already: following it.")
-    result = follow(folder, on_line=ctx.log)
+    result = follow(folder, on_line=ctx.log, offset=0 if attached else seen)
     for note in result.notes:
         ctx.log(f"note: {note}")
     raise_for(result)
