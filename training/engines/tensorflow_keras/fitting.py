@@ -11,7 +11,6 @@ from training.engines.tensorflow_keras.keras_model import build_keras_model
 from training.engines.tensorflow_keras.observed_step import observe_steps
 from training.engines.tensorflow_keras.resuming import Progress, restore_progress
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
-from training.engines.tensorflow_keras.saving import save_model
 from training.engines.tensorflow_keras.strategies import start_strategy
 from training.engines.tensorflow_keras.training_job import TrainingJob, read_training_job
 from training.engines.tensorflow_keras.validating import Validator
@@ -75,6 +74,8 @@ def fit(job: TrainingJob, model: Any, progress: Progress, validator: Validator) 
 
 def finish(job: TrainingJob, model: Any, progress: Progress) -> None:
     """Save the trained model and tell the result."""
+    from training.engines.tensorflow_keras.saving import save_model  # here, since importing MLflow takes 2 s
+
     job.ctx.heartbeat("saving the model")
     save_model(model, job.dataset, job.file, job.model_dir)
     job.ctx.model(job.model_dir)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import io
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,8 @@ def check_saved(folder: Path, example: Any, predicted: Any) -> None:
         WorkerError: It does not load, or predicts something else.
     """
     try:
-        again = mlflow.pyfunc.load_model(str(folder)).predict(example)
+        with contextlib.redirect_stdout(io.StringIO()):  # MLflow lets Keras draw a progress bar
+            again = mlflow.pyfunc.load_model(str(folder)).predict(example)
     except Exception as error:
         raise WorkerError(
             f"the saved model must load again. Received: {type(error).__name__}: {error}. Own layers and losses need "
