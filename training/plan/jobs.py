@@ -24,9 +24,10 @@ def plan_single_job(
     limits: LimitsPlan | None = None,
     tracking: TrackingPlan | None = None,
     env: dict[str, str] | None = None,
+    tracks: bool = False,
 ) -> JobPlan:
     """Return a job of one process that runs the worker task `payload["task"]` in the environment of `python`."""
-    process = ProcessPlan(rank=0, role=name, argv=(python, *_WORKER), env=env or {}, threads=threads)
+    process = ProcessPlan(rank=0, role=name, argv=(python, *_WORKER), env=env or {}, threads=threads, tracks=tracks)
     return JobPlan(
         run_id=run_id,
         name=name,

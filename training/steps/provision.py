@@ -17,6 +17,7 @@ from training.settings import read_tracking_uri
 from training.steps.context import StepContext, open_run
 from training.steps.job import run_job
 from training.steps.machine import read_machine
+from training.tracking.mask import mask_uri
 
 
 class Allocation(FileModel):
@@ -72,12 +73,14 @@ def release_cluster(run: RunFolder) -> Allocation | None:
 def _check_tracking(ctx: StepContext) -> None:
     payload = {
         "task": "check_tracking",
-        "tracking_uri": read_tracking_uri(),
+        "tracking_uri": mask_uri(read_tracking_uri()),
         "experiment": ctx.spec.experiment_name,
     }
     run_job(
         ctx,
-        plan_single_job(run_id=ctx.run.run_id, name="provision_cluster", python=sys.executable, payload=payload),
+        plan_single_job(
+            run_id=ctx.run.run_id, name="provision_cluster", python=sys.executable, payload=payload, tracks=True
+        ),
     )
 
 

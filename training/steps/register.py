@@ -36,5 +36,7 @@ def register_model(ctx: StepContext) -> dict[str, Any]:
         "tracking": tracking.model_dump(mode="json"),
         "tags": {"ganger.run_id": ctx.run.run_id, **ctx.tags},
     }
-    plan = plan_single_job(run_id=ctx.run.run_id, name="register_model", python=sys.executable, payload=payload)
+    plan = plan_single_job(
+        run_id=ctx.run.run_id, name="register_model", python=sys.executable, payload=payload, tracks=True
+    )
     return run_job(ctx, plan).values

@@ -41,10 +41,13 @@ def _stop_job(job: JobFolder) -> bool:
 
 def _is_tracking_open(run: RunFolder) -> bool:
     """Whether the MLflow run may still be RUNNING, or metrics wait on disk: its supervisor did not get to close it."""
-    if TrackingRef.read(run.tracking) is None:
-        return False
-    result = JobResult.read(run.job("train").result)
-    return result is None or not result.tracking_closed
+    return any(_is_job_open(run, run.job(name)) for name in ("train", "evaluate"))
+
+
+def _is_job_open(run: RunFolder, job: JobFolder) -> bool:
+    result = JobResult.read(job.result)
+    began = job.spool.exists() or (job.job.exists() and TrackingRef.read(run.tracking) is not None)
+    return began and (result is None or not result.tracking_closed)
 
 
 def _close_tracking(ctx: StepContext) -> None:
@@ -54,4 +57,4 @@ def _close_tracking(ctx: StepContext) -> None:
         "run": str(ctx.run.path),
         "state": str(result.state) if result else "cancelled",
     }
-    run_job(ctx, plan_single_job(run_id=ctx.run.run_id, name=NAME, python=sys.executable, payload=payload))
+    run_job(ctx, plan_single_job(run_id=ctx.run.run_id, name=NAME, python=sys.executable, payload=payload, tracks=True))

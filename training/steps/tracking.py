@@ -10,6 +10,7 @@ from training import settings
 from training.plan.job import TrackingPlan
 from training.plan.run_plan import RunPlan
 from training.steps.context import StepContext
+from training.tracking.mask import mask_uri
 
 
 def plan_tracking(ctx: StepContext, plan: RunPlan) -> TrackingPlan:
@@ -25,7 +26,7 @@ def plan_tracking(ctx: StepContext, plan: RunPlan) -> TrackingPlan:
     if revision:
         tags["mlflow.source.git.commit"] = revision
     return TrackingPlan(
-        tracking_uri=settings.read_tracking_uri(),
+        tracking_uri=mask_uri(settings.read_tracking_uri()),
         experiment=ctx.spec.experiment_name,
         run_name=ctx.run.run_id,
         params=flatten_params(ctx),

@@ -15,7 +15,8 @@ from training import settings
 USERNAME = "MLFLOW_TRACKING_USERNAME"
 PASSWORD = "MLFLOW_TRACKING_PASSWORD"
 
-_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^\s/?#:@]*):(?P<password>[^\s/?#]*)@")
+# Begins at `://`, so that a log of megabytes without an address is passed over quickly.
+_USERINFO = re.compile(r"(?<=://)(?P<user>[^\s/?#:@]*):(?P<password>[^\s/?#]*)@")
 _QUERY = re.compile(r"(?P<key>[?&](?:password|passwd|token|secret|access_key|api_key)=)[^&\s#]+", re.IGNORECASE)
 
 
@@ -27,7 +28,7 @@ def mask_uri(uri: str) -> str:
     >>> mask_uri("sqlite:////data/mlflow.db")
     'sqlite:////data/mlflow.db'
     """
-    without = _USERINFO.sub(lambda found: found["scheme"] + (f"{found['user']}@" if found["user"] else ""), uri)
+    without = _USERINFO.sub(lambda found: f"{found['user']}@" if found["user"] else "", uri)
     return _QUERY.sub(lambda found: f"{found['key']}***", without)
 
 

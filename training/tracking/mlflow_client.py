@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from training import settings
 from training.tracking.mask import mask_text, restore_uri, split_credentials
 from training.tracking.store import StoreAwayError, StoreRefusedError
 
@@ -46,12 +47,29 @@ def connect(uri: str) -> Any:
         os.environ.setdefault(name, value)
     with translated_errors("connect to", uri):
         _import_mlflow()
-        from mlflow.tracking import set_tracking_uri
         from mlflow.tracking.client import MlflowClient
 
-        # The registry looks a version's source up through the process-wide address, whatever the client was given.
-        set_tracking_uri(bare)
         return MlflowClient(tracking_uri=bare)
+
+
+@contextlib.contextmanager
+def process_wide_address(uri: str) -> Iterator[None]:
+    """Make `uri` the address of the process for a while.
+
+    The registry looks the source of a version up through it, whatever address its client was given.
+    """
+    from mlflow.tracking import is_tracking_uri_set, set_tracking_uri
+
+    bare, _ = split_credentials(restore_uri(uri, os.environ))
+    before = os.environ.get(settings.TRACKING_URI) if is_tracking_uri_set() else None
+    set_tracking_uri(bare)
+    try:
+        yield
+    finally:
+        # MLflow has moved the variable too.
+        set_tracking_uri(None)
+        if before is not None:
+            os.environ[settings.TRACKING_URI] = before
 
 
 def _import_mlflow() -> None:

@@ -13,7 +13,7 @@ from training.errors import PreflightError, SpecError, TrackingError, spec_error
 from training.run.folder import JobFolder, RunFolder
 from training.run.job import TrackingRef
 from training.run.rank import RankContext
-from training.tracking.mlflow_client import connect, error_code, translated_errors
+from training.tracking.mlflow_client import connect, error_code, process_wide_address, translated_errors
 from training.tracking.replay import replay
 from training.tracking.store import StoreAwayError, StoreRefusedError
 
@@ -82,7 +82,7 @@ def register_version(ref: TrackingRef, model: str, alias: str | None, tags: Mapp
         )
     client = connect(ref.tracking_uri)
     _create_model(client, ref, model)
-    with translated_errors("register the model at", ref.tracking_uri):
+    with translated_errors("register the model at", ref.tracking_uri), process_wide_address(ref.tracking_uri):
         version = _find_version(client, model, ref) or _create_version(client, model, ref)
         for name, value in tags.items():
             client.set_model_version_tag(model, version, name, value)

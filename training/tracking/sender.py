@@ -61,8 +61,8 @@ class Sender:
             more = self._send_batch()
         except (StoreAwayError, OSError) as error:
             self.status.away = str(error)
-            self.status.retry_at = now + min(_FIRST_BACKOFF_S * 2.0**self.status.failures, _MAX_BACKOFF_S)
-            self.status.failures = min(self.status.failures + 1, 16)
+            self.status.retry_at = now + min(_FIRST_BACKOFF_S * 2.0 ** min(self.status.failures, 16), _MAX_BACKOFF_S)
+            self.status.failures += 1
             return False
         self.status.away, self.status.failures, self.status.retry_at = "", 0, 0.0
         return more

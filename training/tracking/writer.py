@@ -29,7 +29,7 @@ from training.tracking.tags import default_tags
 
 #: Jobs that add to the MLflow run of a training but do not decide how it ended.
 ADDING_JOBS = frozenset(["evaluate"])
-#: After so many failures in a row the server counts as away, and nothing waits for it any more.
+#: After so many failures in a row the server counts as away, and nothing waits for it.
 _AWAY_FAILURES = 3
 _POLL_S = 0.05
 _MAX_UNWRITTEN = 10_000
@@ -42,14 +42,12 @@ class TrackerLimits:
     Attributes:
         open_s: For the MLflow run to be there before the ranks start; then the training starts without it.
         flush_s: At the end, for metrics and status.
-        away_s: At the end, where the server was away already.
         upload_s: At the end, for model and logs, as long as the upload goes on.
         batch_s: Between two batches.
     """
 
     open_s: float = 30.0
     flush_s: float = 30.0
-    away_s: float = 3.0
     upload_s: float = 600.0
     batch_s: float = 1.0
 
@@ -194,6 +192,7 @@ class JobTracker:
 
     def _finish_sending(self) -> None:
         thread, quick_s, upload_s = self._thread, 0.0, 0.0
+        failures = self._sender.status.failures
         self._closing = True
         self._sender.status.retry_at = 0.0
         self._wake.set()
@@ -204,9 +203,9 @@ class JobTracker:
             thread.join(_POLL_S)
             spent = time.monotonic() - began
             quick_s, upload_s = quick_s + (0 if in_upload else spent), upload_s + (spent if in_upload else 0)
-            is_away = self._sender.status.failures >= _AWAY_FAILURES
-            limit = self._limits.away_s if is_away else self._limits.flush_s
-            if quick_s > limit or upload_s > self._limits.upload_s:
+            # A server that was away gets one more try, now.
+            is_away = self._sender.status.failures >= max(_AWAY_FAILURES, failures + 1)
+            if is_away or quick_s > self._limits.flush_s or upload_s > self._limits.upload_s:
                 break
         self._stopped = True
         if thread is not None:
@@ -227,8 +226,8 @@ class JobTracker:
         because = self._sender.status.away or "The time for it was over."
         kept = f" The model is kept in {self._model}." if self._model else ""
         return (
-            f"{pending} tracking records are not sent yet. {because} They wait in {self._spool.folder}; the next "
-            f"task of the run or `ganger doctor` sends them.{kept}"
+            f"{pending} tracking records are not sent yet. {because} They wait in {self._spool.folder} for the next "
+            f"task of the run.{kept}"
         )
 
 

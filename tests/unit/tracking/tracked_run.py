@@ -14,7 +14,7 @@ from training.run.job import FailureHeadline, JobResult, JobState
 from training.run.tracker_api import TrackingReport
 from training.tracking.writer import JobTracker, TrackerLimits, open_tracker
 
-QUICK = TrackerLimits(open_s=5.0, flush_s=5.0, away_s=0.1, upload_s=5.0, batch_s=0.01)
+QUICK = TrackerLimits(open_s=5.0, flush_s=5.0, upload_s=5.0, batch_s=0.01)
 
 PLAN = TrackingPlan(
     tracking_uri="http://ada@host:5000", experiment="digits", run_name="digits-1", params={"train.epochs": "3"}
