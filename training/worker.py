@@ -105,8 +105,13 @@ def exit_code_for(error: BaseException) -> int:
 
 
 def render_traceback(error: BaseException) -> str:
-    """Return the traceback of `error` from the user's code on; nothing for mistakes in a spec: their text explains."""
+    """Return the traceback of `error` from the user's code on.
+
+    Nothing for errors that we raise ourselves, all the way down in our own code: their text says what there is to say.
+    """
     if isinstance(error, SpecError | PreflightError):
+        return ""
+    if isinstance(error, GangerError) and error.__cause__ is None and _is_all_ours(error.__traceback__):
         return ""
     return "".join(traceback.format_exception(type(error), error, _skip_our_frames(error.__traceback__)))
 
@@ -126,6 +131,10 @@ def _skip_our_frames(trace: TracebackType | None) -> TracebackType | None:
     return frame or trace
 
 
+def _is_all_ours(trace: TracebackType | None) -> bool:
+    return all(_is_ours(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(trace))
+
+
 def _is_ours(filename: str) -> bool:
     path = Path(filename)
     return path.is_relative_to(_OUR_FOLDER) and not path.is_relative_to(_OUR_FOLDER / "models")
@@ -142,7 +151,7 @@ def _end_failed(ctx: RankContext, error: BaseException) -> NoReturn:
         message = f"the code called sys.exit({error.code!r}) before its task was done"
     else:
         message = str(error)
-    print(told or f"{type(error).__name__}: {message}", file=sys.stderr, flush=True)
+    print(told.rstrip() or f"{type(error).__name__}: {message}", file=sys.stderr, flush=True)
     step = getattr(error, "step", None)
     ctx.failure(
         error=type(error).__name__,

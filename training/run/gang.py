@@ -126,12 +126,13 @@ class GangWatch:
             self._complete_at = now
             if len(self.ranks) > 1:
                 self._journal.note(f"all {len(self.ranks)} ranks are ready after {now - self._started_at:.1f} s")
+        done = [rank.process.name for rank in self.workers if rank.exit_code == 0]
         running = [rank.process.name for rank in self.workers if rank.is_running]
-        if self._first_done_at is None and any(rank.exit_code == 0 for rank in self.workers):
+        if self._first_done_at is None and done:
             self._first_done_at = now
             if running:
                 grace_s = self._limits.finish_grace_s
-                self._journal.note(f"the first rank is done; {', '.join(running)} may go on for {grace_s:g} s")
+                self._journal.note(f"done: {', '.join(done)}; {', '.join(running)} may go on for {grace_s:g} s")
 
     def _judge(self, now: float) -> None:
         ranks = list(self.ranks.values())

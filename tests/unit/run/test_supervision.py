@@ -236,7 +236,7 @@ def test_late_ranks_have_a_grace_period_that_the_log_shows(tmp_path: Path) -> No
     world.tick(10.0)
     world.gang.end(1)
     assert world.run_to_end().state is JobState.SUCCEEDED
-    assert "the first rank is done; rank 1 (worker) may go on for 15 s" in world.merged
+    assert "done: rank 0 (worker); rank 1 (worker) may go on for 15 s" in world.merged
 
 
 def test_a_rank_that_is_too_late_fails_the_job(tmp_path: Path) -> None:

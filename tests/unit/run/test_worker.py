@@ -10,6 +10,7 @@ import pytest
 from training import worker
 from training.errors import (
     DivergedError,
+    EvaluationError,
     InfrastructureError,
     PreflightError,
     WorkerError,
@@ -51,6 +52,13 @@ def test_a_mistake_in_a_spec_is_explained_by_its_text_alone() -> None:
     with pytest.raises(PreflightError) as caught:
         worker.find_task(RankContext(rank=0, world_size=1))
     assert worker.render_traceback(caught.value) == ""
+
+
+def test_an_error_of_ours_from_our_own_code_is_explained_by_its_text_alone() -> None:
+    error = EvaluationError("accuracy must be at least 0.9.")
+    assert worker.render_traceback(error) == ""
+    error.__cause__ = ValueError("boom")
+    assert "ValueError: boom" in worker.render_traceback(error)
 
 
 def test_a_traceback_with_frames_of_ours_alone_is_kept_whole() -> None:
