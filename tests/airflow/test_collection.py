@@ -140,13 +140,14 @@ import json, sys
 from pathlib import Path
 from airflow.serialization.serialized_objects import DagSerialization
 from ganger.collection import build_dags
-dags = build_dags([Path(folder) for folder in sys.argv[1:]])
-print(json.dumps({name: DagSerialization.to_dict(dag) for name, dag in dags.items()}, sort_keys=True))
+for _ in range(3):
+    dags = build_dags([Path(folder) for folder in sys.argv[1:]])
+    print(json.dumps({name: DagSerialization.to_dict(dag) for name, dag in dags.items()}, sort_keys=True))
 """
 
 
 def test_parsing_is_deterministic(folder: Path) -> None:
-    """K53: five processes with different hash seeds give the same serialised DAGs.
+    """K53: six parses, in two processes with different hash seeds, give the same serialised DAGs.
 
     Keys are sorted, as Airflow does before it compares (`SerializedDagModel.hash`): the order of its own keys varies.
     """
@@ -154,7 +155,7 @@ def test_parsing_is_deterministic(folder: Path) -> None:
     write(folder, "bad", "name: [")
     write(folder, "two", SPEC.format(name="two") + "register: {model: m, approval: true}\nschedule: '@daily'\n")
     seen = set()
-    for seed in range(5):
+    for seed in range(2):
         answer = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", SERIALIZE, str(folder)],
             env={**os.environ, "PYTHONHASHSEED": str(seed)},
@@ -163,6 +164,6 @@ def test_parsing_is_deterministic(folder: Path) -> None:
             text=True,
             timeout=60,
         )
-        seen.add(answer.stdout.splitlines()[-1])
+        seen.update(line for line in answer.stdout.splitlines() if line.startswith("{"))
     assert len(seen) == 1
     assert set(json.loads(seen.pop())) == {"one", "two", "bad"}

@@ -47,7 +47,8 @@ class StepOperator(BaseOperator):
 
     def __init__(self, *, pipeline: PipelineSource, refuse_unknown_params: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.pipeline = _read_pipeline(pipeline, Path(self.dag.fileloc).parent if self.has_dag() else Path.cwd())
+        dag = self.get_dag()
+        self.pipeline = _read_pipeline(pipeline, Path(dag.fileloc).parent if dag else Path.cwd())
         self.refuse_unknown_params = refuse_unknown_params
         self.on_failure_callback = [*self.on_failure_callback, report_failure]
         self.on_retry_callback = [*self.on_retry_callback, report_failure]
