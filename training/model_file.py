@@ -9,7 +9,7 @@ from typing import Any
 
 from training.arguments import check_arguments
 from training.entrypoint import get_function, import_entrypoint, parse_entrypoint
-from training.errors import WorkerError, spec_error
+from training.errors import spec_error
 from training.spec.pipeline import ModelSpec
 
 BUILD_MODEL = "build_model"
@@ -32,15 +32,8 @@ class ModelFile:
     params: dict[str, Any]
 
     def build_model(self) -> Any:
-        """Call `build_model(**params)`.
-
-        Raises:
-            WorkerError: It raised.
-        """
-        try:
-            return self.build(**self.params)
-        except Exception as error:
-            raise WorkerError(f"{BUILD_MODEL} of {self.entrypoint} raised {type(error).__name__}: {error}") from error
+        """Call `build_model(**params)`; what it raises is the user's and passes as it is."""
+        return self.build(**self.params)
 
 
 def load_model_file(model: ModelSpec, base_dir: Path) -> ModelFile:

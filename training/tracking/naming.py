@@ -83,7 +83,7 @@ def changes_of(event: Event, *, job: str) -> Points | TagChange | SavedModel | N
         case Epoch():
             extra = {"epoch": float(event.epoch), "epoch_seconds": event.seconds}
             return _points("epoch", event.step, event.time, dict(event.metrics) | extra)
-        case Ready():
+        case Ready() if job != "evaluate":  # whose one process says nothing of how the training ran
             return TagChange(tags=_ready_tags(event))
         case Model():
             return SavedModel(path=event.path)

@@ -39,7 +39,11 @@ def test_light_modules_import_no_framework(module):
 
 @pytest.mark.parametrize("package", ["spec", "plan", "policy"])
 def test_asking_planning_and_deciding_need_pydantic_and_yaml_alone(package):
-    allowed = modules_after("import pydantic, annotated_types, yaml, typing_extensions") | set(sys.stdlib_module_names) | {"training"}
+    allowed = (
+        modules_after("import pydantic, annotated_types, yaml, typing_extensions")
+        | set(sys.stdlib_module_names)
+        | {"training"}
+    )
 
     loaded = modules_after(
         "import importlib, pkgutil, training.{0}\n"
