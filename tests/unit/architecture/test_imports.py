@@ -46,9 +46,9 @@ def test_asking_planning_and_deciding_need_pydantic_and_yaml_alone(package):
     )
 
     loaded = modules_after(
-        "import importlib, pkgutil, training.{0}\n"
-        "for module in pkgutil.walk_packages(training.{0}.__path__, 'training.{0}.'):\n"
-        "    importlib.import_module(module.name)".format(package)
+        f"import importlib, pkgutil, training.{package}\n"
+        f"for module in pkgutil.walk_packages(training.{package}.__path__, 'training.{package}.'):\n"
+        "    importlib.import_module(module.name)"
     )
 
     assert {name for name in loaded - allowed if not name.startswith("_")} == set()
