@@ -40,10 +40,8 @@ test: setup-dev ## Set up, then run all tests, real trainings included (PYTEST_A
 check: lint test ## What CI runs: lint, then all tests
 
 lint: setup-dev ## Formatting, lint rules, types, import contracts
-	@$(BIN)/ruff format --check
-	@$(BIN)/ruff check
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@failed=0; for rule in "ruff format --check" "ruff check" "mypy" "lint-imports"; do \
+	  echo "== $$rule"; $(BIN)/$$rule || failed=1; done; exit $$failed
 
 format: setup-dev ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix
