@@ -87,7 +87,8 @@ class RestartPolicy:
         used = sum((past.cause is Cause.PORT_TAKEN) == of_ports for past in history)
         allowed = self.port_retries if of_ports else self.restarts
         if used >= allowed:
-            return Decision(action=Action.FAIL, reason=f"{failure.cause}: all of {allowed} restarts are used")
+            why = f"all of {allowed} restarts are used" if allowed else "no restart is allowed"
+            return Decision(action=Action.FAIL, reason=f"{failure.cause}: {why}")
         pause = 0.0 if of_ports else min(self.backoff_s * 2**used, self.backoff_max_s)
         return Decision(
             action=Action.RESTART,

@@ -60,14 +60,12 @@ def clean_up(folder: JobFolder, *, cancelled: str | None = None) -> JobResult | 
     lock = JobLock.acquire(folder)
     if lock is None:
         return None
-    try:
+    with lock:
         result = JobResult.read(folder.result)
         if result is None:
             result = _describe_death(folder, sweep(folder.job_id, job_dir=folder.path), cancelled)
             result.write(folder.result)
         return result
-    finally:
-        lock.release()
 
 
 def _kill_supervisor(folder: JobFolder) -> None:

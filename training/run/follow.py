@@ -58,16 +58,13 @@ def follow(
     status: JobStatus | None = None
     leased_at = time.monotonic() - _LEASE_EVERY_S
     while True:
-        if lease and time.monotonic() - leased_at >= _LEASE_EVERY_S:
-            renew_lease(folder)
-            leased_at = time.monotonic()
+        leased_at = _renew(folder, leased_at) if lease else leased_at
         if should_stop is not None and should_stop() and not folder.cancel.exists():
             cancel(folder, "its follower was told to stop")
         result = _read_end(folder)  # before the log, which then has all its lines
         for line in tail.read(to_end=result is not None):
             on_line(line)
-        if on_status is not None:
-            status = _tell_status(folder, status, on_status)
+        status = _tell_status(folder, status, on_status) if on_status is not None else None
         if result is not None:
             return result
         time.sleep(poll_s)
@@ -96,6 +93,14 @@ def raise_for(result: JobResult) -> None:
     if issubclass(error_class, SpecError):
         raise error_class([Problem(field="", message=message)])
     raise error_class(message)
+
+
+def _renew(folder: JobFolder, leased_at: float) -> float:
+    """Renew the lease if that is due, and return when it was renewed last."""
+    if time.monotonic() - leased_at < _LEASE_EVERY_S:
+        return leased_at
+    renew_lease(folder)
+    return time.monotonic()
 
 
 def _read_end(folder: JobFolder) -> JobResult | None:

@@ -7,6 +7,7 @@ import fcntl
 import os
 import socket
 from dataclasses import dataclass
+from typing import Self
 
 from training.run.folder import JobFolder
 from training.run.job import SupervisorRef
@@ -42,6 +43,12 @@ class JobLock:
         """Go on with a lock that the parent process took; children of this process do not get it."""
         os.set_inheritable(descriptor, False)
         return cls(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """Let go of it, in this process."""

@@ -56,18 +56,14 @@ def start_or_attach(
     deadline = time.monotonic() + _ATTACH_WAIT_S
     while time.monotonic() < deadline:
         lock = JobLock.acquire(folder)
-        if lock is None:
-            if _is_under_way(folder):
-                renew_lease(folder)
-                return True
-            time.sleep(0.02)  # somebody is about to start it, or it is about to end
-            continue
-        try:
-            if not _is_kept(folder, keep_succeeded, not resume_failed, on_line):
-                _start(folder, plan, lock)
-            return False
-        finally:
-            lock.release()  # by now the supervisor has it
+        if lock is not None:
+            with lock:  # by then the supervisor has it
+                if not _is_kept(folder, keep_succeeded, not resume_failed, on_line):
+                    _start(folder, plan, lock)
+                return False
+        if _is_under_way(folder):
+            return True
+        time.sleep(0.02)  # somebody is about to start it, or it is about to end
     raise LaunchError(
         f"{folder.lock} is held, so a supervisor must come up within {_ATTACH_WAIT_S:g} s. Received: none."
     )
