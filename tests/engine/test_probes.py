@@ -1,0 +1,109 @@
+"""What the engine does in one process: its feed, its checks before training, checkpoints under bad circumstances."""
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gang import PYTHON
+
+from training.data.batches import order_epoch, slice_epoch
+from training.data.store import prepare_dataset
+from training.spec.pipeline import DataSpec
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("probes")
+    draw = np.random.default_rng(1)
+    np.savez(folder / "rows_103.npz", x=draw.normal(size=(103, 10)).astype("float32"), y=draw.integers(0, 10, 103))
+    np.savez(folder / "numbered.npz", x=np.arange(100, dtype="float32")[:, None], y=np.arange(100) % 2)
+    settings = {"folder": str(folder)}
+    for name in ("rows_103", "numbered"):
+        data = DataSpec(source=f"{name}.npz", validation_fraction=0)
+        settings[name] = str(prepare_dataset(data, folder, folder / "home", print).path)
+    run = subprocess.run(
+        [str(PYTHON), str(Path(__file__).with_name("probes.py")), json.dumps(settings)],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def answers(output):
+    lines = [json.loads(line[7:]) for line in output.splitlines() if line.startswith("ANSWER ")]
+    return {line["name"]: line["value"] for line in lines}
+
+
+@pytest.mark.parametrize("how", ["feed_from_memory", "feed_from_files"])
+def test_four_ranks_are_fed_the_global_batches(answers, how):
+    """K24: in each epoch no row twice, another order, and exactly what the arithmetic says."""
+    fed = np.array(answers[how])
+    assert fed.shape == (4, 16, 3)
+    epochs = np.concatenate([fed[rank] for rank in range(4)], axis=1).reshape(2, 96)
+    for epoch, rows in enumerate(epochs):
+        assert len(set(rows)) == 96
+        expected = slice_epoch(order_epoch(7, epoch, 100), 12, 0, 1)
+        np.testing.assert_array_equal(rows.reshape(8, 12), expected)
+    assert not np.array_equal(*epochs)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("replicas_that_are_fewer", "LaunchError: the strategy must have one replica for each of 2 ranks. Received: 1"),
+        ("threads_that_come_late", "PreflightError: threads must be set before TensorFlow starts."),
+        ("strategy_that_is_not_built", "PreflightError: train.strategy must be one of single, multi_worker_mirrored"),
+        ("single_with_two_ranks", "PreflightError: the strategy single trains on one rank. Received: 2 ranks."),
+        ("rows_that_fill_no_step", "SpecError: "),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(answers, name, says):
+    """K03, K12, K25."""
+    assert answers[name].startswith(says)
+
+
+def test_too_few_rows_are_refused_with_the_numbers(answers):
+    """K25."""
+    assert "103" in answers["rows_that_fill_no_step"]
+    assert "104" in answers["rows_that_fill_no_step"]
+
+
+def test_103_rows_train_in_whole_steps_and_the_rest_is_told(output):
+    """K21."""
+    assert "8 steps an epoch of 12 rows (12 a rank) from 103 rows; 7 rows a time do not fill a step" in output
+
+
+def test_every_checkpoint_loads(answers):
+    """K34."""
+    assert answers["trained_to_the_end"]["steps"] == [24, 21, 18, 16, 15, 12, 9, 8, 6, 3]
+    assert all(answers["trained_to_the_end"]["finite"])
+
+
+def test_damaged_newest_checkpoint_is_passed_over_aloud(answers, output):
+    """K37, K35: from the one before, to the same weights and optimizer."""
+    assert "step-00000012 is damaged (state.safetensors has 4 bytes instead of" in output
+    assert "going on after step 9 of 24" in output
+    assert answers["resumed_past_a_damaged_checkpoint"] < 1e-6
+
+
+def test_full_disk_is_told_with_path_and_sizes(answers):
+    """K37."""
+    assert answers["disk_that_is_full"].startswith("InfrastructureError: ")
+    assert "full/step-00000003 needs more than" in answers["disk_that_is_full"]
+    assert "bytes free on its disk" in answers["disk_that_is_full"]
+
+
+def test_hash_and_norm_are_those_that_the_docstring_promises(answers):
+    values = np.array([3, 0, 0, 4, 12], dtype="<f4")
+    assert answers["known_weights"] == {"sha256": hashlib.sha256(values.tobytes()).hexdigest(), "norm": 13.0}
