@@ -14,7 +14,7 @@ from training import settings
 from training.run.folder import RunFolder, run_id_of
 from training.run.job import TrackingRef
 
-pytestmark = [pytest.mark.airflow, pytest.mark.engine, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.airflow, pytest.mark.engine, pytest.mark.timeout(600)]
 
 
 @pytest.mark.usefixtures("database", "signals")
