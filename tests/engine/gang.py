@@ -23,7 +23,7 @@ class Output:
     text: str = ""
     events: dict = field(default_factory=dict)
     failures: dict = field(default_factory=dict)
-    lines: dict = field(default_factory=dict)
+    told: dict = field(default_factory=dict)
 
     def of(self, name, kind):
         """Return the events of one kind of the training `name`."""
@@ -53,12 +53,12 @@ def run_gang(folder: Path, command, payload, world_size=1, threads=1, env=None):
 
 
 def start_rank(folder, command, rank, ports, env):
-    cluster = {"cluster": {"worker": [f"127.0.0.1:{port}" for port in ports]}, "task": {"type": "worker", "index": rank}}
+    workers = [f"127.0.0.1:{port}" for port in ports]
     variables = {
         **os.environ,
         settings.JOB_DIR: str(folder),
         settings.RANK: str(rank),
-        "TF_CONFIG": json.dumps(cluster),
+        "TF_CONFIG": json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}),
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "CUDA_VISIBLE_DEVICES": "",
         "PYTHONWARNINGS": "default",
@@ -74,15 +74,16 @@ def read_output(process, log):
     name = ""
     for line in output.text.split("\n"):
         text, event = parse_line(line)
+        word, _, rest = text.partition(" ")
         if event is not None:
             output.events.setdefault(name, []).append(event)
-        elif text.startswith("BEGIN "):
-            name = json.loads(text[6:])["name"]
-        elif text.startswith("FAILED "):
-            failure = json.loads(text[7:])
+        elif word == "BEGIN":
+            name = json.loads(rest)["name"]
+        elif word == "FAILED":
+            failure = json.loads(rest)
             output.failures[failure["name"]] = failure
-        else:
-            output.lines.setdefault(name, []).append(text)
+        elif word in ("THREADS", "UPSTREAM"):
+            output.told.setdefault(word, []).append(json.loads(rest))
     return output
 
 

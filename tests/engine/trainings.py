@@ -1,35 +1,57 @@
-"""Run by the engine's Python: several trainings one after another in the same gang, since starting one costs 10 s.
+"""Run by the engine's Python: several tasks one after another in the same gang, since starting one costs 10 s.
 
-`payload["trainings"]` is a list of payloads of the task `train`, each with a `name`. A training that fails is told as a line
-`FAILED name error message` and the next one begins.
+`payload["tasks"]` is a list of payloads of the tasks `train` and `evaluate`, each with a `name`. One that fails is told
+as a line `FAILED {...}` and the next one begins.
 """
 
 import json
+import shutil
+from pathlib import Path
 
+import tensorflow as tf
+import upstream
+
+from training.engines.tensorflow_keras.evaluation import evaluate
 from training.engines.tensorflow_keras.fitting import run_training
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
 from training.engines.tensorflow_keras.strategies import start_strategy
 from training.engines.tensorflow_keras.training_job import read_training_job
-from training.errors import GangerError
 from training.run.rank import RankContext
 
 
 def main():
     ctx = RankContext.read()
-    trainings = ctx.payload["trainings"]
-    train = trainings[0]["spec"]["train"]
+    tasks = ctx.payload["tasks"]
+    train = tasks[0]["spec"]["train"]
     prepare_runtime(ctx, train["seed"])
     strategy = start_strategy(train["strategy"], ctx)
     ctx.ready(versions=list_versions(), replicas=strategy.replicas, devices=list_devices())
-    for payload in trainings:
-        context = RankContext(rank=ctx.rank, world_size=ctx.world_size, threads=ctx.threads, payload=payload)
-        print("BEGIN " + json.dumps({"name": payload["name"]}), flush=True)
+    tell("THREADS", intra=tf.config.threading.get_intra_op_parallelism_threads(), given=ctx.threads)
+    for answer in upstream.ask(strategy._strategy) if ctx.payload.get("upstream") else ():
+        tell("UPSTREAM", **answer)
+    for payload in tasks:
+        tell("BEGIN", name=payload["name"])
         try:
-            run_training(read_training_job(context, strategy))
-        except GangerError as error:
-            failure = {"name": payload["name"], "error": type(error).__name__, "message": str(error)}
-            print("FAILED " + json.dumps(failure), flush=True)
-    print("END {}", flush=True)
+            do(RankContext(rank=ctx.rank, world_size=ctx.world_size, threads=ctx.threads, payload=payload), strategy)
+        except Exception as error:  # noqa: BLE001 - what it is, the test says
+            step = getattr(error, "step", None)
+            tell("FAILED", name=payload["name"], error=type(error).__name__, message=str(error), step=step)
+    tell("END")
+
+
+def do(ctx, strategy):
+    """Do one task; as if a run had been killed after the checkpoint `begin_from`, where that is given."""
+    if ctx.payload["task"] == "evaluate":
+        evaluate(ctx)
+        return
+    begin_from = ctx.payload.get("begin_from")
+    if begin_from and ctx.is_chief:
+        shutil.copytree(begin_from, Path(ctx.payload["checkpoints"]) / Path(begin_from).name)
+    run_training(read_training_job(ctx, strategy))
+
+
+def tell(word, **values):
+    print(f"{word} {json.dumps(values)}", flush=True)
 
 
 if __name__ == "__main__":

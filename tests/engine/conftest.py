@@ -1,0 +1,197 @@
+"""Three gangs of real ranks, of 1, 2 and 3, each started once; the tests of this folder look at what they left."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gang import Output, run_gang
+
+from training.checkpoints.tensors import read_tensors
+from training.data.batches import SPLIT_STREAM, order_epoch, shuffle_rows, slice_epoch
+from training.data.store import prepare_dataset
+from training.spec.pipeline import DataSpec, PipelineSpec
+
+HERE = Path(__file__).parent
+MLP, CNN = "training.models.mlp", "training.models.cnn"
+MOMENTUM = {"optimizer": "momentum", "learning_rate": 0.05}
+BATCH, PER_EPOCH, MIDDLE = 60, 23, 30  # 58 of 1438 rows fill no step
+OUTLIER_ROWS, OUTLIER_BATCH, OUTLIER_STEP = 103, 8, 5
+BUILD = "m = keras.Sequential([keras.layers.Dense(10)]); m.compile('sgd', 'mse'); return m"
+#: Model files with a mistake each: text, and `model.params`.
+MISTAKEN_FILES = {
+    "no_function": ("def make_model(): pass", {}),
+    "nearly_function": ("def build_modle(): pass", {}),
+    "returns_nothing": ("def build_model(): pass", {}),
+    "not_compiled": ("import keras\ndef build_model(): return keras.Sequential([keras.layers.Dense(1)])", {}),
+    "legacy": (
+        "class Model: pass\nModel.__module__ = 'tf_keras.src.models'\ndef build_model(): return Model()",
+        {},
+    ),
+    "wrong_shape": (
+        "import keras\ndef build_model():\n m = keras.Sequential([keras.Input((3,)), keras.layers.Dense(10)])\n"
+        " m.compile('sgd', 'mse')\n return m",
+        {},
+    ),
+    "raises": ("def build_model(): raise KeyError('width')", {}),
+    "unknown_parameter": (f"import keras\ndef build_model(units=3, *, rate=1): {BUILD}", {"unit": 4}),
+}
+
+
+@dataclass
+class Site:
+    """The folder of all gangs of this test session."""
+
+    root: Path
+    datasets: dict
+
+    def payload(self, world_size, name, entrypoint=MLP, params=None, dataset="digits", **more):
+        """Return the payload of one task; keys of the `train` block may be given by name."""
+        task = {key: more.pop(key) for key in ("task", "resume", "begin_from", "model_dir") if key in more}
+        require = more.pop("require", {})
+        train = {"engine": "tensorflow", "epochs": 2, "batch_size": BATCH, **more}
+        train["strategy"] = "single" if world_size == 1 else "multi_worker_mirrored"
+        spec = PipelineSpec.model_validate(
+            {
+                "name": "test",
+                "data": {"source": "digits"},
+                "model": {"entrypoint": entrypoint, "params": params or {}},
+                "train": train,
+                "cluster": {"workers": world_size},
+                "evaluate": {"require": require},
+            }
+        )
+        return {
+            "name": name,
+            "task": "train",
+            "spec": spec.model_dump(mode="json", by_alias=True),
+            "base_dir": str(HERE / "user_files"),
+            "dataset": str(self.datasets[dataset]),
+            "model_dir": str(self.model(world_size, name)),
+            "checkpoints": str(self.checkpoints(world_size, name)),
+            "resume": False,
+            **task,
+        }
+
+    def checkpoints(self, world_size, name):
+        return self.root / f"{world_size}-{name}" / "checkpoints"
+
+    def model(self, world_size, name):
+        return self.root / f"{world_size}-{name}" / "model"
+
+    def resumed(self, world_size, name, step, **more):
+        """Return a payload that goes on from what the gang of two had at `step` of the training `momentum`."""
+        begin_from = str(self.checkpoints(2, "momentum") / f"step-{step:08d}")
+        return self.payload(world_size, name, **{"params": MOMENTUM, "resume": True, "begin_from": begin_from, **more})
+
+
+@dataclass
+class Gang:
+    """What the ranks of one gang left."""
+
+    site: Site
+    world_size: int
+    ranks: list[Output]
+
+    @property
+    def chief(self):
+        return self.ranks[0]
+
+    def newest(self, name):
+        """Return the tensors of the newest checkpoint of the training `name`."""
+        assert name not in self.chief.failures, self.chief.failures[name]
+        return read_tensors(max(self.site.checkpoints(self.world_size, name).glob("step-*")) / "state.safetensors")
+
+    def metrics(self, name):
+        """Return the metrics of each epoch."""
+        return [event.metrics for event in self.chief.of(name, "epoch")]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    root = tmp_path_factory.mktemp("gangs")
+    specs = {"digits": DataSpec(source="digits"), **make_archives(root)}
+    datasets = {name: prepare_dataset(data, root, root / "home", print).path for name, data in specs.items()}
+    return Site(root=root, datasets=datasets)
+
+
+def make_archives(root):
+    """Write a set of two classes; one whose outlier meets rank 1 of 2 at a known step; one that holds it out."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(403, 12)).astype(np.float32)
+    np.savez(root / "binary.npz", x=x, y=(x[:, :3].sum(axis=1) + random.normal(size=403) > 0).astype(np.int64))
+    of_rank_1 = slice_epoch(order_epoch(7, 0, OUTLIER_ROWS), OUTLIER_BATCH, 1, 2)[OUTLIER_STEP - 1, 0]
+    held_out = shuffle_rows(7, SPLIT_STREAM, OUTLIER_ROWS)[-1]
+    specs = {"binary": DataSpec(source="binary.npz")}
+    for name, row, fraction in (("outlier", of_rank_1, 0.0), ("held_out_outlier", held_out, 0.2)):
+        x = np.ones((OUTLIER_ROWS, 2), np.float32)
+        x[row] = 1e30
+        np.savez(root / f"{name}.npz", x=x, y=np.ones(OUTLIER_ROWS, np.float32))
+        specs[name] = DataSpec(source=f"{name}.npz", validation_fraction=fraction)
+    return specs
+
+
+def start(site, world_size, tasks, **payload):
+    command = [HERE / "trainings.py"]
+    ranks = run_gang(site.root / f"gang-{world_size}", command, {"tasks": tasks, **payload}, world_size)
+    for rank in ranks:
+        assert rank.exit_code == 0, rank.text[-4000:]
+    return Gang(site=site, world_size=world_size, ranks=ranks)
+
+
+@pytest.fixture(scope="session")
+def two(site):
+    outlier = {"entrypoint": "line.py", "epochs": 1, "batch_size": OUTLIER_BATCH, "checkpoint": {"every_steps": 2}}
+    tasks = [
+        site.payload(2, "momentum", params=MOMENTUM, checkpoint={"every_steps": 5, "keep": 20}),
+        site.payload(2, "adam"),
+        site.payload(2, "cnn", CNN, epochs=1),
+        site.payload(2, "user", "user_net.py", dataset="binary"),
+        site.payload(2, "dropout", params={"dropout": 0.2}, epochs=1),
+        site.resumed(2, "resumed", MIDDLE),
+        site.resumed(2, "resumed_at_epoch", PER_EPOCH),
+        site.payload(2, "outlier", dataset="outlier", **outlier),
+        site.payload(2, "held_out_outlier", dataset="held_out_outlier", **outlier),
+    ]
+    return start(site, 2, tasks, upstream=True)
+
+
+@pytest.fixture(scope="session")
+def three(site, two):
+    tasks = [
+        site.payload(3, "momentum", params=MOMENTUM),
+        site.payload(3, "adam"),
+        site.payload(3, "cnn", CNN, epochs=1),
+        site.resumed(3, "resumed", MIDDLE),
+    ]
+    return start(site, 3, tasks)
+
+
+@pytest.fixture(scope="session")
+def one(site, two):
+    user = {"entrypoint": "user_net.py", "dataset": "binary"}
+    of_user = {**user, "task": "evaluate", "model_dir": str(site.model(2, "user"))}
+    tasks = [
+        site.payload(1, "momentum", params=MOMENTUM),
+        site.payload(1, "adam"),
+        site.payload(1, "cnn", CNN, epochs=1),
+        site.payload(1, "user", **user),
+        site.resumed(1, "resumed", MIDDLE),
+        site.resumed(1, "other_params", MIDDLE, params={**MOMENTUM, "hidden": [16]}),
+        site.resumed(1, "other_data", MIDDLE, dataset="binary"),
+        site.payload(1, "reached", require={"auc": 0.5, "loss": {"max": 9}}, **of_user),
+        site.payload(1, "not_reached", require={"auc": 0.9999, "loss": {"max": 0.01}}, **of_user),
+        site.payload(1, "unknown_metric", require={"acu": 0.5}, **of_user),
+        *write_mistaken_files(site),
+    ]
+    return start(site, 1, tasks)
+
+
+def write_mistaken_files(site):
+    """Write the model files with a mistake, and yield a task for each, and one for a file that is not there."""
+    folder = site.root / "model_files"
+    folder.mkdir()
+    for name, (text, params) in MISTAKEN_FILES.items():
+        (folder / f"{name}.py").write_text(f"{text}\n")
+        yield site.payload(1, name, str(folder / f"{name}.py"), params=params)
+    yield site.payload(1, "no_file", str(folder / "returns_nothin.py"))
