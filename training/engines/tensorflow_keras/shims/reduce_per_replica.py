@@ -1,8 +1,8 @@
 """Lets Keras 3's `fit` report a step under MultiWorkerMirroredStrategy.
 
 `keras.src.backend.tensorflow.trainer.reduce_per_replica` calls `strategy.reduce("MEAN", value, axis=0)` on the logs
-of a step. They are scalars, which have no axis 0, so that `fit` ends with "ValueError: slice index 0 of dimension 0
-out of bounds". Our training step (`observed_step.py`) hands out logs that are already reduced over all replicas, so
+of a step. They are scalars, which have no axis 0, so that `fit` ends with "ValueError: Invalid reduction dimension
+0 for input with 0 dimensions". Our training step (`observed_step.py`) hands out logs that are already reduced over all replicas, so
 that handing them on is right. Upstream: https://github.com/keras-team/keras/issues/20585
 """
 

@@ -1,7 +1,8 @@
 """Builds a model from an ordinary batch, and keeps Keras 3's `fit` from building it from a distributed one.
 
 `fit` calls `_maybe_symbolic_build`, which takes a batch from the distributed dataset and, under
-MultiWorkerMirroredStrategy, ends with "ValueError: Attempt to convert a value (PerReplica...) with an unsupported type".
+MultiWorkerMirroredStrategy, ends with "ValueError: Attempt to convert a value (PerReplica...) with an unsupported
+type".
 Building in the strategy's scope beforehand makes the call unnecessary.
 Upstream: https://github.com/keras-team/keras/issues/20585
 """
