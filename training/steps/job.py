@@ -8,15 +8,20 @@ from training.run.job import JobResult
 from training.steps.context import StepContext
 
 
-def run_job(ctx: StepContext, plan: JobPlan) -> JobResult:
+def run_job(ctx: StepContext, plan: JobPlan, *, again: bool = False) -> JobResult:
     """Run the job of `plan` and return its result.
+
+    Args:
+        ctx: The run.
+        plan: What to run.
+        again: Run it even if it has succeeded before; else the result of then is returned.
 
     Raises:
         GangerError: The job failed or was cancelled; the class says whether a retry makes sense.
     """
     folder = ctx.run.job(plan.name, ctx.map_index)
     seen = log_size(folder)  # of earlier tries: they were told then
-    attached = start_or_attach(folder, plan, on_line=ctx.log)
+    attached = start_or_attach(folder, plan, keep_succeeded=not again, on_line=ctx.log)
     if attached:
         ctx.log(f"{plan.name} is running already: following it.")
     result = follow(folder, on_line=ctx.log, offset=0 if attached else seen)

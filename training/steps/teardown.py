@@ -24,7 +24,7 @@ def teardown_cluster(ctx: StepContext) -> dict[str, Any]:
         `stopped` (jobs that still ran), `ended` (pids of leftover processes), `released` (host to ranks).
     """
     stopped = [job.path.name for job in ctx.run.jobs() if job.path.name != NAME and _stop_job(job)]
-    ended = [pid for job in ctx.run.jobs() if job.path.name != NAME for pid in sweep(job.job_id)]
+    ended = [pid for job in ctx.run.jobs() if job.path.name != NAME for pid in sweep(job.job_id, job_dir=job.path)]
     allocation = release_cluster(ctx.run)
     if _is_tracking_open(ctx.run):
         _close_tracking(ctx)
