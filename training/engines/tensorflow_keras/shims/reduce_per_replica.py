@@ -2,8 +2,8 @@
 
 `keras.src.backend.tensorflow.trainer.reduce_per_replica` calls `strategy.reduce("MEAN", value, axis=0)` on the logs
 of a step. They are scalars, which have no axis 0, so that `fit` ends with "ValueError: Invalid reduction dimension
-0 for input with 0 dimensions". Our training step (`observed_step.py`) hands out logs that are already reduced over all replicas, so
-that handing them on is right. Upstream: https://github.com/keras-team/keras/issues/20585
+0 for input with 0 dimensions". Our training step (`observed_step.py`) hands out logs that are already reduced over
+all replicas, so that handing them on is right. Upstream: https://github.com/keras-team/keras/issues/20585
 """
 
 from __future__ import annotations
