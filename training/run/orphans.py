@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import psutil
 
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
+#: A process may start another one while it is being ended.
+_ROUNDS = 5
 
 
 def become_subreaper() -> None:
@@ -22,10 +24,15 @@ def become_subreaper() -> None:
 
 def end_orphans(grace_s: float = 1.0) -> list[int]:
     """End the adopted children and their descendants; return their pids. To be called when no rank is left."""
-    orphans = [process for process in _find_adopted() if process.status() != "zombie"]
-    end_processes(orphans, grace_s)
+    ended: list[int] = []
+    for _ in range(_ROUNDS):
+        orphans = [process for process in _find_adopted() if process.status() != "zombie"]
+        if not orphans:
+            break
+        end_processes(orphans, grace_s)
+        ended.extend(process.pid for process in orphans)
     reap_orphans(spared=frozenset())
-    return [process.pid for process in orphans]
+    return ended
 
 
 def reap_orphans(spared: frozenset[int]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 _GRACE_S = 1.0
 #: A process may start another one while it is being ended.
 _ROUNDS = 5
+#: Listings of /proc in one search; each looks only at what came since the one before.
+_LISTINGS = 10
+#: How long a process is waited for that is just becoming another program, and how often it is looked at.
+_EXEC_S = 0.5
+_EXEC_POLL_S = 0.001
 
 
 def sweep(mark: str, *, job_dir: Path | None = None, grace_s: float = _GRACE_S) -> list[int]:
@@ -53,13 +59,11 @@ def find_marked(mark: str, *, job_dir: Path | None = None) -> list[psutil.Proces
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     wanted = f"{settings.MARK}={mark}".encode()
     found = []
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) in spared:
-            continue
-        variables = _read_environ(entry.name)
+    for pid in _iterate_pids():
+        variables = _read_environ(pid) if pid not in spared else []
         if any(_bears(variable, wanted) for variable in variables) and _is_in(variables, job_dir):
             try:
-                found.append(psutil.Process(int(entry.name)))  # holds pid and start time: never signals a successor
+                found.append(psutil.Process(pid))  # holds pid and start time: never signals a successor
             except psutil.NoSuchProcess:
                 continue
     return sorted(found, key=lambda process: process.pid)
@@ -95,9 +99,41 @@ def _is_in(variables: list[bytes], job_dir: Path | None) -> bool:
     return job_dir is None or f"{settings.JOB_DIR}={job_dir}".encode() in variables
 
 
-def _read_environ(pid: str) -> list[bytes]:
+def _iterate_pids() -> Iterator[int]:
+    """Yield all pids, also those of processes that were started meanwhile.
+
+    A process that forks and ends between being listed and being looked at would otherwise hide its child.
+    """
+    seen: set[int] = set()
+    for _ in range(_LISTINGS):
+        fresh = {int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()} - seen
+        if not fresh:
+            return
+        yield from sorted(fresh)
+        seen |= fresh
+
+
+def _read_environ(pid: int) -> list[bytes]:
     """Return the variables of a process; none for zombies and processes of other people."""
+    deadline = time.monotonic() + _EXEC_S
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        while True:
+            content = Path(f"/proc/{pid}/environ").read_bytes()
+            if content or not _may_have_environ(pid) or time.monotonic() > deadline:
+                return content.split(b"\0")
+            time.sleep(_EXEC_POLL_S)
     except OSError:
         return []
+
+
+def _may_have_environ(pid: int) -> bool:
+    """Whether a process whose environment reads as empty has one all the same.
+
+    That is so in the midst of execve(2): the new program's memory is there, its environment is not yet, and the kernel
+    tells `env_end` as 0. Seen here in 1 of 100 reads of a process that goes from program to program. Zombies and kernel
+    threads have no memory; a program that was started without variables has `env_start` equal to `env_end`. Fields 23,
+    50, 51 of proc_pid_stat(5), counted here from the third.
+    """
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    memory, env_start, env_end = int(fields[20]), int(fields[47]), int(fields[48])
+    return memory > 0 and (env_end == 0 or env_end > env_start)
