@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from training.tracking.mask import mask_text
 from training.tracking.mlflow_client import connect, error_code, translated_errors
@@ -196,4 +198,9 @@ def _new_database_alone(uri: str) -> Iterator[None]:
 def _artifact_root(uri: str, experiment: str) -> str | None:
     # Without a server, MLflow would put artifacts into `mlruns` of whatever folder the process runs in (K44).
     path = sqlite_path(uri)
-    return None if path is None else (path.parent / "mlartifacts" / quote(experiment, safe=" ")[:200]).as_uri()
+    if path is None:
+        return None
+    # Plain letters: MLflow decodes the address once too often when it deletes.
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", experiment)[:80].lstrip(".")
+    digest = "" if plain == experiment else f"_{hashlib.sha256(experiment.encode()).hexdigest()[:6]}"
+    return (path.parent / "mlartifacts" / f"{plain}{digest}").as_uri()
