@@ -15,6 +15,7 @@ import click
 from training.commands.options import find_run, json_option, load, set_option
 from training.errors import GangerError, SpecError, spec_error
 from training.run.folder import RunFolder
+from training.run.job import TrackingRef
 from training.spec.file import PipelineFile
 from training.steps.context import StepContext, read_run
 from training.steps.pipeline import PipelineOutcome, run_pipeline
@@ -74,18 +75,19 @@ def _ask(file: PipelineFile, progress: Any) -> bool:
 
 def _describe(folder: RunFolder, outcome: PipelineOutcome) -> dict[str, Any]:
     train = outcome.values.get("train", {})
+    tracking = TrackingRef.read(folder.tracking)
     metrics = {**train.get("metrics", {}), **outcome.values.get("evaluate", {}).get("metrics", {})}
     return {
         "run_id": folder.run_id,
         "state": outcome.state,
-        "mlflow_run_id": train.get("mlflow_run_id"),
+        "mlflow_run_id": tracking.run_id if tracking else None,
         "steps": train.get("steps"),
         "metrics": metrics,
         "weights_sha256": train.get("weights_sha256"),
         "weights_norm": train.get("weights_norm"),
         "model_path": str(folder.model) if train else None,
         "registered": outcome.values.get("register_model") or None,
-        "error": str(outcome.error) if outcome.error else None,
+        "error": None if outcome.error is None else str(outcome.error) or "interrupted",
     }
 
 
