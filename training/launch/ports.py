@@ -75,9 +75,12 @@ def _hold_name(port: int) -> socket.socket | None:
 
 
 def _is_free(port: int) -> bool:
-    """Whether the port can be bound on all addresses, which is what gRPC and Gloo do."""
+    """Whether the port can be bound on all addresses, which is what gRPC and Gloo do.
+
+    Without SO_REUSEADDR: a port on which connections of an earlier gang still wait for their end (TIME_WAIT, a minute
+    on Linux) can be bound by servers that set it only.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", port))
             probe.listen(1)

@@ -175,6 +175,16 @@ class TestPorts:
             with pytest.raises(LaunchError, match="a free port"):
                 claim_ports(["b"])
 
+    def test_one_with_connections_that_wait_for_their_end_is_not_chosen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """K04: a gang that ended a moment ago leaves such ports; a server without SO_REUSEADDR cannot bind them."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            with socket.create_connection(("127.0.0.1", port)):
+                server.accept()[0].close()  # who closes first waits
+        monkeypatch.setattr("training.launch.ports.random.randrange", lambda *_: port)
+        with pytest.raises(LaunchError, match="a free port"):
+            claim_ports(["a"])
+
 
 class TestEnvironment:
     def _order(self, *processes: ProcessPlan) -> LaunchOrder:
