@@ -29,7 +29,7 @@ setup-dev: python
 	@$(PYTHON) -m training.environments build control dev tensorflow
 
 demo: setup ## Set up, start Airflow and MLflow, train the digits pipeline on two workers, show what came of it
-	@$(BIN)/python -m tools.demo
+	@$(BIN)/python -m tools.demo $(if $(AIRFLOW_PORT),--airflow-port $(AIRFLOW_PORT)) $(if $(MLFLOW_PORT),--mlflow-port $(MLFLOW_PORT))
 
 stop: ## Stop the Airflow and MLflow that `make demo` or `ganger serve` started
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m training.serve stop; else echo "Nothing was started from this checkout."; fi
@@ -48,7 +48,8 @@ format: setup-dev ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff format
 
 bench: setup-dev ## Run the benchmarks
-	@$(BIN)/python -m pytest tests/benchmarks $(PYTEST_ARGS)
+	@if [ -d tests/benchmarks ]; then $(BIN)/python -m pytest tests/benchmarks $(PYTEST_ARGS); \
+	else echo "There are no benchmarks yet."; fi
 
 # Hashes, no index addresses: a lock installs from whatever registry the machine uses. Upgrade with make lock UPGRADE=--upgrade
 UPGRADE ?=
