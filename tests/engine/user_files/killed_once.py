@@ -18,6 +18,7 @@ def kill(step):
     return step
 
 
+@keras.saving.register_keras_serializable("user")
 class KilledOnce(keras.Sequential):
     """Asks before each step whether to die."""
 

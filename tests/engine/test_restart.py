@@ -1,0 +1,60 @@
+"""A rank dies in mid-epoch under a real supervisor: the gang is restarted and ends where an undisturbed one does."""
+
+import pytest
+from conftest import MOMENTUM
+from fakes.jobs import Job
+from test_laws import TOLERANCE, largest_difference
+
+from training.checkpoints.tensors import read_tensors
+from training.plan.job import JobPlan, ProcessPlan
+from training.plan.run_plan import plan_run
+from training.run.folder import RunFolder
+from training.run.follow import stop
+from training.run.job import JobState
+from training.spec.pipeline import PipelineSpec
+from training.steps.machine import read_machine
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def job(tmp_path):
+    made = Job(RunFolder.of(f"run-{tmp_path.name}", tmp_path).job("train"))
+    yield made
+    stop(made.folder, "the test is over", wait_s=10)
+    assert made.marked() == []
+
+
+def plan_job(payload):
+    """Return the job of a payload, as the step `train` plans it, without a tracker."""
+    spec = PipelineSpec.model_validate(payload["spec"])
+    machine = read_machine()
+    plan = plan_run(spec, machine)
+    python = machine.environments[plan.environment].python
+    processes = tuple(
+        ProcessPlan(rank=rank.rank, argv=(python, "-m", "training.worker"), env=rank.env, threads=rank.threads)
+        for rank in plan.ranks
+    )
+    return JobPlan(
+        run_id="restart",
+        name="train",
+        processes=processes,
+        ports=plan.ports,
+        limits=plan.limits,
+        payload={**payload, "engine": "tensorflow"},
+    )
+
+
+def test_killed_rank_is_named_and_the_training_goes_on(site, two, job):
+    """K14, K35: SIGKILL of rank 1 at step 34; the checkpoint of step 30 is gone on from, by a whole new gang."""
+    keeping = {"every_steps": 5, "keep": 20}
+    payload = site.payload(2, "killed", "killed_once.py", MOMENTUM, checkpoint=keeping, resume=True, restarts=1)
+
+    result = job.run(plan_job(payload))
+
+    assert result.state is JobState.SUCCEEDED, job.merged[-4000:]
+    assert "SIGKILL" in job.merged
+    assert "going on after step 30 of 46" in job.merged
+    newest = max(site.checkpoints(2, "killed").glob("step-*")) / "state.safetensors"
+    assert largest_difference(read_tensors(newest), two.newest("momentum")) < TOLERANCE
+    assert result.values["steps"] == 46
