@@ -48,8 +48,7 @@ format: setup-dev ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff format
 
 bench: setup-dev ## Run the benchmarks
-	@if [ -d tests/benchmarks ]; then $(BIN)/python -m pytest tests/benchmarks $(PYTEST_ARGS); \
-	else echo "There are no benchmarks yet."; fi
+	@$(BIN)/python -m tests.benchmarks.step_time
 
 # Hashes, no index addresses: a lock installs from whatever registry the machine uses. Upgrade with make lock UPGRADE=--upgrade
 UPGRADE ?=
