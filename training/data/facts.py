@@ -31,10 +31,8 @@ def read_facts(data: DataSpec, base_dir: Path, home: Path) -> DataFacts | None:
     return _read_prepared(data, base_dir, home) or _read_source(data, base_dir)
 
 
-def _read_prepared(data: DataSpec, base_dir: Path, home: Path) -> DataFacts | None:
-    if not (home / "data").is_dir():
-        return None  # spares hashing the source
-    folder = dataset_folder(data, base_dir, home)
+def read_dataset_facts(folder: Path) -> DataFacts | None:
+    """Return what a prepared dataset holds, or None where it is damaged or was written by another version."""
     try:
         manifest = DatasetManifest.read(folder / MANIFEST)
     except ValidationError:
@@ -46,9 +44,15 @@ def _read_prepared(data: DataSpec, base_dir: Path, home: Path) -> DataFacts | No
         validation_rows=manifest.validation_rows,
         feature_shape=manifest.feature_shape,
         feature_dtype=manifest.feature_dtype,
-        classes=len(manifest.classes) or (DIGITS_CLASSES if data.source == "digits" else None),
+        classes=len(manifest.classes) or (DIGITS_CLASSES if manifest.source == "digits" else None),
         basis="the prepared dataset",
     )
+
+
+def _read_prepared(data: DataSpec, base_dir: Path, home: Path) -> DataFacts | None:
+    if not (home / "data").is_dir():
+        return None  # spares hashing the source
+    return read_dataset_facts(dataset_folder(data, base_dir, home))
 
 
 def _read_source(data: DataSpec, base_dir: Path) -> DataFacts | None:

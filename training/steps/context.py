@@ -26,6 +26,8 @@ class StepContext:
         log: Takes a line for the person who watches.
         tags: Where the run comes from (`dag_id`, `dag_run_id`, `try_number`, …); they become tags of the MLflow run.
         map_index: Index of a mapped task; -1 for an ordinary one.
+        lease_s: Seconds after which a job that nobody follows any more ends itself; longer than whoever may come back
+            to it needs.
     """
 
     file: PipelineFile
@@ -33,6 +35,7 @@ class StepContext:
     log: Callable[[str], None]
     tags: dict[str, str] = field(default_factory=dict)
     map_index: int = -1
+    lease_s: float = 60.0
 
     @property
     def spec(self) -> PipelineSpec:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
+from training.data.facts import read_dataset_facts
 from training.data.manifest import DatasetRef
 from training.errors import PreflightError
+from training.plan.facts import DataFacts
 from training.run.folder import RunFolder
 
 
-def read_dataset_ref(run: RunFolder) -> Path:
-    """Return the folder of the run's prepared dataset.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedDataset:
+    """The rows of a run, whatever has become of their source since."""
+
+    path: Path
+    facts: DataFacts
+
+
+def read_dataset(run: RunFolder) -> PreparedDataset:
+    """Return the run's prepared dataset.
 
     Raises:
-        PreflightError: `prepare_data` has not run.
+        PreflightError: `prepare_data` has not run, or its dataset is damaged.
     """
     ref = DatasetRef.read(run.dataset)
-    if ref is None:
-        raise PreflightError(f"{run.dataset} must name the prepared dataset. Run prepare_data first.")
-    return Path(ref.path)
+    facts = read_dataset_facts(Path(ref.path)) if ref else None
+    if ref is None or facts is None:
+        found = f"{ref.path}, which is damaged" if ref else "no such file"
+        raise PreflightError(f"{run.dataset} must name a prepared dataset. Received: {found}. Run prepare_data first.")
+    return PreparedDataset(path=Path(ref.path), facts=facts)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from training.data.facts import read_facts
 from training.plan.jobs import plan_single_job
 from training.plan.run_plan import plan_run
 from training.steps.context import StepContext
-from training.steps.dataset import read_dataset_ref
+from training.steps.dataset import read_dataset
 from training.steps.job import run_job
 from training.steps.machine import read_machine
 from training.steps.tracking import plan_tracking
@@ -25,13 +24,14 @@ def evaluate(ctx: StepContext) -> dict[str, Any]:
         GangerError: The model cannot be loaded or evaluated.
     """
     machine = read_machine()
-    plan = plan_run(ctx.spec, machine, read_facts(ctx.spec.data, ctx.file.base_dir, ctx.run.home))
+    dataset = read_dataset(ctx.run)
+    plan = plan_run(ctx.spec, machine, dataset.facts)
     payload = {
         "task": "evaluate",
         "engine": ctx.spec.train.engine,
         "spec": ctx.spec.model_dump(mode="json", by_alias=True),
         "base_dir": str(ctx.file.base_dir),
-        "dataset": str(read_dataset_ref(ctx.run)),
+        "dataset": str(dataset.path),
         "model_dir": str(ctx.run.model),
     }
     job = plan_single_job(

@@ -21,6 +21,8 @@ def run_job(ctx: StepContext, plan: JobPlan, *, again: bool = False) -> JobResul
     """
     folder = ctx.run.job(plan.name, ctx.map_index)
     seen = log_size(folder)  # of earlier tries: they were told then
+    limits = plan.limits.model_copy(update={"lease_s": ctx.lease_s})
+    plan = plan.model_copy(update={"limits": limits})
     attached = start_or_attach(folder, plan, keep_succeeded=not again, on_line=ctx.log)
     if attached:
         ctx.log(f"{plan.name} is running already: following it.")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from training.data.facts import read_facts
-from training.errors import PreflightError
 from training.plan.job import JobPlan
 from training.plan.jobs import plan_train_job
 from training.plan.machine import MachineFacts
@@ -13,7 +11,7 @@ from training.plan.render import render_plan
 from training.plan.run_plan import RunPlan, plan_run
 from training.run.folder import write_atomic
 from training.steps.context import StepContext, open_run
-from training.steps.dataset import read_dataset_ref
+from training.steps.dataset import PreparedDataset, read_dataset
 from training.steps.job import run_job
 from training.steps.machine import read_machine
 from training.steps.provision import check_run
@@ -32,30 +30,23 @@ def train(ctx: StepContext) -> dict[str, Any]:
     open_run(ctx)
     machine = read_machine()
     check_run(ctx, machine)
-    plan = read_run_plan(ctx, machine)
+    dataset = read_dataset(ctx.run)
+    plan = plan_run(ctx.spec, machine, dataset.facts)
     write_atomic(ctx.run.plan, plan.model_dump_json(indent=2) + "\n")
     for line in render_plan(plan).splitlines():
         ctx.log(line)
-    result = run_job(ctx, _plan_job(ctx, plan, machine))
+    result = run_job(ctx, _plan_job(ctx, plan, machine, dataset))
     return {**result.values, "mlflow_run_id": result.mlflow_run_id, "workers": plan.world_size}
 
 
-def read_run_plan(ctx: StepContext, machine: MachineFacts) -> RunPlan:
-    """Return the plan of the training, with the row counts of the prepared data where there are any."""
-    return plan_run(ctx.spec, machine, read_facts(ctx.spec.data, ctx.file.base_dir, ctx.run.home))
-
-
-def _plan_job(ctx: StepContext, plan: RunPlan, machine: MachineFacts) -> JobPlan:
-    dataset = read_dataset_ref(ctx.run)
-    if plan.steps is None:
-        raise PreflightError("the data is not prepared. Run prepare_data first.")
+def _plan_job(ctx: StepContext, plan: RunPlan, machine: MachineFacts, dataset: PreparedDataset) -> JobPlan:
     return plan_train_job(
         plan,
         ctx.spec,
         machine,
         run_id=ctx.run.run_id,
         base_dir=ctx.file.base_dir,
-        dataset=dataset,
+        dataset=dataset.path,
         model_dir=ctx.run.model,
         checkpoints=ctx.run.checkpoints,
         tracking=plan_tracking(ctx, plan),

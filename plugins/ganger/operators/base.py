@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
     from training.steps import StepContext
 
+#: Airflow notices after `task_instance_heartbeat_timeout` (120 s in our airflow.cfg) that a task's process was killed,
+#: and tries again a retry delay later. The gang must still be there then, so that the new try joins it.
+LEASE_S = 240.0
+
 PipelineSource = str | Path | Mapping[str, Any] | PipelineFile
 
 
@@ -95,6 +99,7 @@ class StepOperator(BaseOperator):
             log=self.log.info,
             tags={"dag_id": ti.dag_id, "dag_run_id": dag_run.run_id, "try_number": str(ti.try_number)},
             map_index=-1 if ti.map_index is None else ti.map_index,
+            lease_s=LEASE_S,
         )
 
 
