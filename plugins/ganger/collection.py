@@ -36,7 +36,7 @@ def build_dags(folders: Iterable[Path], wanted: str | None = None) -> dict[str, 
 def _find_files(folders: Iterable[Path]) -> Iterator[Path]:
     """Yield the files of each folder by name, and folders that do not exist as they are."""
     for folder in folders:
-        yield from sorted(folder.glob("*.yaml")) if folder.is_dir() else (folder,)
+        yield from sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]) if folder.is_dir() else (folder,)
 
 
 def _mentions(path: Path, name: str) -> bool:

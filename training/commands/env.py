@@ -13,7 +13,7 @@ def env() -> None:
 
 
 @env.command()
-@click.argument("name", type=click.Choice(["tensorflow", "mxnet"]))
+@click.argument("name")
 def build(name: str) -> None:
-    """Make the environment NAME from its lock, Horovod included."""
+    """Make the environment NAME, such as tensorflow, from its lock, Horovod included."""
     build_environment(name, log=click.echo)

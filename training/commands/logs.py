@@ -17,7 +17,11 @@ from training.run.follow import follow
 @click.option("--follow", "-f", "following", is_flag=True, help="Go on until the step ends.")
 def logs(run_id: str, name: str, rank: int | None, following: bool) -> None:
     """Print the log of RUN: whole lines of all ranks, or the unchanged output of one."""
-    job = find_run(run_id).job(name)
+    run = find_run(run_id)
+    job = run.job(name)
+    if job.path.name not in {known.path.name for known in run.jobs()}:
+        steps = ", ".join(known.path.name for known in run.jobs()) or "none yet"
+        raise spec_error("--job", f"must be a step of {run.run_id}. Received: {name}.", f"There are: {steps}.")
     if following and rank is None and job.job.exists():
         follow(job, on_line=click.echo, lease=False)
         return
@@ -35,5 +39,4 @@ def _of(rank: int | None) -> str:
 
 def _list_logs(job: JobFolder) -> str:
     ranks = sorted(path.stem for path in (job.path / "logs").glob("rank-*.log"))
-    others = sorted(path.name for path in job.path.parent.glob("*"))
-    return f"There are: {', '.join(ranks)}" if ranks else f"Steps with logs: {', '.join(others) or 'none'}"
+    return f"There are: {', '.join(ranks)}." if ranks else "No rank has printed anything yet."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -34,10 +35,10 @@ def find_run(run_id: str) -> RunFolder:
     Raises:
         SpecError: No run, or several, have such an id.
     """
-    exact = RunFolder.of(run_id)
+    exact = RunFolder.of(run_id if re.fullmatch(r"\w[\w.-]*", run_id, re.ASCII) else "-")
     if exact.record.exists():
         return exact
-    matches = sorted(exact.path.parent.glob(f"{run_id}*/{exact.record.name}")) if run_id else []
+    matches = sorted(exact.path.parent.glob(f"{exact.run_id}*/{exact.record.name}"))
     if len(matches) == 1:
         return RunFolder(matches[0].parent)
     what = f"{len(matches)} runs begin with {run_id!r}" if matches else f"there is no run {run_id!r}"

@@ -21,13 +21,11 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     from training.data.facts import read_facts
     from training.plan.run_plan import plan_run
     from training.steps.machine import read_machine
+    from training.steps.model_source import find_model_problems
 
     file = load(spec, overrides)
     machine = read_machine()
     result = plan_run(file.spec, machine, read_facts(file.spec.data, file.base_dir, read_home()))
-    if as_json:
-        click.echo(result.model_dump_json(indent=2))
-        return
-    click.echo(render_plan(result))
-    for problem in find_absent(file.spec, machine):
-        click.echo(f"not possible  {problem}")
+    absent = [*find_absent(file.spec, machine), *find_model_problems(file)]
+    result = result.model_copy(update={"problems": (*result.problems, *map(str, absent))})
+    click.echo(result.model_dump_json(indent=2) if as_json else render_plan(result))

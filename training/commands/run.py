@@ -35,14 +35,17 @@ def run(spec: Path | None, overrides: tuple[str, ...], as_json: bool, resume: st
 
     file, folder = _choose_run(spec, overrides, resume)
     signal.signal(signal.SIGTERM, _interrupt)
+    _check_approval(file, yes)
     with Progress(folder) as progress:
         ctx = StepContext(file=file, run=folder, log=progress.print, tags={"ganger.started_by": "ganger run"})
         progress.print(f"run {folder.run_id}")
+        if resume and file.spec != read_run(folder).to_file().spec:
+            progress.print("note: the spec is not the one that the run began with; the new one counts.")
         outcome = run_pipeline(ctx, on_step=progress.step, approve=lambda: yes or _ask(file, progress))
     if as_json:
         click.echo(json.dumps(_describe(folder, outcome)))
     if outcome.error is not None:
-        _fail(outcome.error, folder, file)
+        _fail(outcome.error, folder)
     click.echo(_summarise(folder, outcome), err=True)
 
 
@@ -64,13 +67,20 @@ def _interrupt(signum: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _check_approval(file: PipelineFile, yes: bool) -> None:
+    target = file.spec.registration
+    if target is not None and target.approval and not yes and not sys.stdin.isatty():
+        message = "a person must approve, and there is no terminal to ask at."
+        raise spec_error("register.approval", message, "Pass --yes.")
+
+
 def _ask(file: PipelineFile, progress: Any) -> bool:
-    if not sys.stdin.isatty():
-        raise spec_error(
-            "register.approval", "a person must approve, and there is no terminal to ask at.", "Pass --yes."
-        )
+    target = file.spec.registration
     with progress.paused():
-        return click.confirm(f"Register the model as {file.spec.name}?", err=True)
+        try:
+            return click.confirm(f"Register the model as {target.model if target else ''}?", err=True)
+        except click.Abort:
+            raise KeyboardInterrupt from None
 
 
 def _describe(folder: RunFolder, outcome: PipelineOutcome) -> dict[str, Any]:
@@ -99,13 +109,10 @@ def _summarise(folder: RunFolder, outcome: PipelineOutcome) -> str:
     return f"run         {folder.run_id}: {outcome.state}\nmetrics     {metrics}\nmodel       {folder.model}{version}"
 
 
-def _fail(error: BaseException, folder: RunFolder, file: PipelineFile) -> NoReturn:
+def _fail(error: BaseException, folder: RunFolder) -> NoReturn:
     if isinstance(error, SpecError):
         raise error
-    where = file.path or ""
-    click.echo(
-        f"Nothing is left running. Resume: ganger run {where} --resume {folder.run_id}".replace("  ", " "), err=True
-    )
+    click.echo(f"Nothing is left running. Resume: ganger run --resume {folder.run_id}", err=True)
     if isinstance(error, GangerError):
         raise error
     raise KeyboardInterrupt

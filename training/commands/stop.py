@@ -14,4 +14,4 @@ from training.steps.teardown import teardown_cluster
 def stop(run_id: str) -> None:
     """End what RUN still has running, release its cluster and close its MLflow run. Safe to repeat."""
     run = find_run(run_id)
-    teardown_cluster(StepContext(file=read_run(run).to_file(), run=run, log=click.echo))
+    teardown_cluster(StepContext(file=read_run(run).to_file(), run=run, log=click.echo), reason="ganger stop")

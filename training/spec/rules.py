@@ -5,7 +5,7 @@ A rule runs when its own values are right, whatever else is wrong in the file, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -81,6 +81,14 @@ def check_batch_size(strategy: str, batch_size: int, workers: int) -> Mistake | 
     return Mistake(path=("train", "batch_size"), message=message, remedy=f"Nearest: {nearest}.")
 
 
+def check_held_out_rows(validation_fraction: float, require: Mapping[str, object]) -> Mistake | None:
+    """Refuse requirements that no row could show to be met."""
+    if validation_fraction > 0 or not require:
+        return None
+    message = "must be more than 0 where `evaluate.require` is given: it is held-out rows that show it. Received: 0."
+    return Mistake(path=("data", "validation_fraction"), message=message, remedy="Set it to 0.2, say.")
+
+
 def _verb(words: Sequence[str]) -> str:
     return "takes" if len(words) == 1 else "take"
 
@@ -95,6 +103,7 @@ _RULES: Final = (
     _Rule(check=check_model_or_script, needs=("model", "train.script")),
     _Rule(check=check_args, needs=("train.args", "train.script")),
     _Rule(check=check_label, needs=("data.source", "data.label")),
+    _Rule(check=check_held_out_rows, needs=("data.validation_fraction", "evaluate.require")),
     _Rule(check=check_workers, needs=("train.engine", "train.strategy", "cluster.workers")),
     _Rule(check=check_batch_size, needs=("train.strategy", "train.batch_size", "cluster.workers")),
 )

@@ -70,6 +70,9 @@ def run_pipeline(
         error = caught
         ctx.log("Interrupted: ending the gang.")
         cancel_step(ctx, current, "interrupted")
+    except BaseException:
+        teardown_cluster(ctx)
+        raise
     on_step("teardown_cluster")
     values["teardown_cluster"] = teardown_cluster(ctx)
     return PipelineOutcome(state=_choose_state(error), values=values, error=error)

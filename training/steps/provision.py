@@ -17,6 +17,7 @@ from training.settings import read_tracking_uri
 from training.steps.context import StepContext, open_run
 from training.steps.job import run_job
 from training.steps.machine import read_machine
+from training.steps.model_source import find_model_problems
 from training.tracking.mask import mask_uri
 
 
@@ -58,7 +59,7 @@ def check_run(ctx: StepContext, machine: MachineFacts) -> None:
     Raises:
         PreflightError: With everything that is missing.
     """
-    problems = check_preflight(ctx.spec, machine)
+    problems = [*check_preflight(ctx.spec, machine), *find_model_problems(ctx.file)]
     if problems:
         raise PreflightError("\n".join(str(problem) for problem in problems))
 

@@ -17,13 +17,17 @@ from training.steps.provision import release_cluster
 NAME = "teardown_cluster"
 
 
-def teardown_cluster(ctx: StepContext) -> dict[str, Any]:
+def teardown_cluster(ctx: StepContext, reason: str = NAME) -> dict[str, Any]:
     """End every job of the run, release its cluster and prove that no process is left. Safe to repeat.
+
+    Args:
+        ctx: The run.
+        reason: What a job that still runs is told to have ended it.
 
     Returns:
         `stopped` (jobs that still ran), `ended` (pids of leftover processes), `released` (host to ranks).
     """
-    stopped = [job.path.name for job in ctx.run.jobs() if job.path.name != NAME and _stop_job(job)]
+    stopped = [job.path.name for job in ctx.run.jobs() if job.path.name != NAME and _stop_job(job, reason)]
     ended = [pid for job in ctx.run.jobs() if job.path.name != NAME for pid in sweep(job.job_id, job_dir=job.path)]
     allocation = release_cluster(ctx.run)
     if _is_tracking_open(ctx.run):
@@ -32,10 +36,10 @@ def teardown_cluster(ctx: StepContext) -> dict[str, Any]:
     return {"stopped": stopped, "ended": ended, "released": allocation.ranks if allocation else {}}
 
 
-def _stop_job(job: JobFolder) -> bool:
+def _stop_job(job: JobFolder, reason: str) -> bool:
     if not job.job.exists() or job.result.exists():
         return False
-    stop(job, NAME)
+    stop(job, reason)
     return True
 
 

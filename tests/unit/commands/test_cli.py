@@ -25,7 +25,9 @@ train:
 def ganger(*arguments, home=None):
     env = {"PATH": "/usr/bin:/bin", settings.HOME: str(home or "/nonexistent")}
     command = [str(Path(sys.executable).parent / "ganger"), *map(str, arguments)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def test_five_mistakes_are_five_errors_with_their_lines(tmp_path):
@@ -60,6 +62,8 @@ def test_shipped_pipelines_are_valid():
         (("run",), "SPEC or --resume"),
         (("run", "--resume", "nothing"), "ganger runs"),
         (("logs", "nothing"), "ganger runs"),
+        (("logs", "../../etc"), "ganger runs"),
+        (("stop", "*"), "ganger runs"),
         (("stop", "nothing"), "ganger runs"),
         (("plan", settings.REPOSITORY / "dags/pipelines/digits.yaml", "--set", "train.epoch=3"), "`epochs`"),
         (("nonsense",), "nonsense"),
@@ -93,7 +97,7 @@ def test_no_runs_yet_says_how_to_start_one(tmp_path):
     assert "ganger run" in answer.stdout
 
 
-def test_help_imports_no_command():
+def test_asking_for_the_version_imports_no_command():
     code = (
         "import sys, training.cli as cli\n"
         "try: cli.ganger(['--version'])\n"
@@ -102,3 +106,38 @@ def test_help_imports_no_command():
     )
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_two_files_of_one_name_are_told(tmp_path):
+    """Two DAGs cannot have one id."""
+    text = (settings.REPOSITORY / "dags/pipelines/digits.yaml").read_text()
+    for name in ("a.yaml", "b.yml"):
+        (tmp_path / name).write_text(text)
+
+    answer = ganger("validate", tmp_path)
+
+    assert answer.returncode == 2
+    assert "must be the name of one pipeline only. Received: digits" in answer.stderr
+
+
+def test_an_approval_without_a_terminal_is_refused_before_the_start(tmp_path):
+    digits = settings.REPOSITORY / "dags/pipelines/digits.yaml"
+
+    answer = ganger("run", digits, "--set", "register.approval=true", home=tmp_path)
+
+    assert answer.returncode == 2
+    assert "Pass --yes" in answer.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_missing_model_file_is_in_the_plan_and_ends_the_run_before_its_start(tmp_path):
+    digits = settings.REPOSITORY / "dags/pipelines/digits.yaml"
+    change = ("--set", "model.entrypoint=nowhere.py")
+
+    planned = ganger("plan", digits, *change, home=tmp_path)
+    ran = ganger("run", digits, *change, home=tmp_path)
+
+    assert "not possible" in planned.stdout
+    assert "nowhere.py" in planned.stdout
+    assert ran.returncode == 2
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,59 @@
+"""A model file is read, not imported, before anything starts."""
+
+import pytest
+
+from training.spec.loader import pipeline_from_mapping
+from training.steps.model_source import find_model_problems
+
+
+def problems_of(folder, text, params=None, entrypoint="net.py"):
+    if text is not None:
+        (folder / "net.py").write_text(text)
+    mapping = {
+        "name": "small",
+        "data": {"source": "digits"},
+        "model": {"entrypoint": entrypoint, "params": params or {}},
+        "train": {"engine": "tensorflow"},
+    }
+    return [str(problem) for problem in find_model_problems(pipeline_from_mapping(mapping, folder))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def build_model(width=1): ...",
+        "def build_model(**params): ...",
+        "from somewhere import build_model",
+        "from somewhere import *",
+        "build_model = object()",
+        "if True:\n    def build_model(width): ...",
+    ],
+)
+def test_what_may_be_right_passes(tmp_path, text):
+    assert problems_of(tmp_path, text, {"width": 3}) == []
+
+
+def test_shipped_and_uninstalled_modules_pass(tmp_path):
+    assert problems_of(tmp_path, None, entrypoint="training.models.mlp") == []
+    assert problems_of(tmp_path, None, entrypoint="only.in.the.engine") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "params", "words"),
+    [
+        (None, {}, ["model.entrypoint", "net.py"]),
+        ("def build_model(:", {}, ["model.entrypoint", "line 1"]),
+        ("def build(): ...", {}, ["must have a function build_model"]),
+        ("def build_model(width=1): ...", {"widht": 2}, ["model.params.widht", "Did you mean 'width'?"]),
+    ],
+)
+def test_a_mistake_is_told_with_its_field(tmp_path, text, params, words):
+    (problem,) = problems_of(tmp_path, text, params)
+
+    assert all(word in problem for word in words), problem
+
+
+def test_nothing_of_the_file_is_run(tmp_path):
+    """K54."""
+    assert problems_of(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')\ndef build_model(): ...") == []
+    assert not (tmp_path / "ran").exists()

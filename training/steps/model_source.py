@@ -1,0 +1,72 @@
+"""Reads the user's model file without importing it, so that its mistakes are told before any process starts."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from training.entrypoint import find_file, parse_entrypoint
+from training.errors import Problem, SpecError
+from training.names import say_nearest
+from training.spec.file import PipelineFile
+
+BUILD_MODEL = "build_model"
+
+
+def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
+    """Return what is wrong with the model file as far as its text shows; empty when it looks right.
+
+    A module may be installed in the engine's environment alone, so that one that is not found is no mistake yet.
+    """
+    model = file.spec.model
+    if model is None:
+        return ()
+    try:
+        path = find_file(parse_entrypoint(model.entrypoint, file.base_dir, "model.entrypoint"))
+    except SpecError as error:
+        return error.problems
+    if path is None or path.suffix != ".py":
+        return ()
+    return _check_source(path, model.entrypoint, tuple(model.params))
+
+
+def _check_source(path: Path, entrypoint: str, params: tuple[str, ...]) -> tuple[Problem, ...]:
+    try:
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or "?"
+        message = f"must be Python that can be parsed. Received: {entrypoint}, line {line}: {error.args[0]}."
+        return (Problem(field="model.entrypoint", message=message),)
+    names = _top_level_names(tree)
+    if BUILD_MODEL not in names and "*" not in names:
+        message = f"must have a function {BUILD_MODEL}. Received: {entrypoint}, which has none."
+        return (Problem(field="model.entrypoint", message=message, remedy=f"Add: def {BUILD_MODEL}(**params)."),)
+    return _check_params(names.get(BUILD_MODEL), params)
+
+
+def _top_level_names(tree: ast.Module) -> dict[str, ast.AST]:
+    """Return what a module binds; whatever is nested deeper counts too, since an `if` or `try` may bind it."""
+    names: dict[str, ast.AST] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names[node.name] = node
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name: node for alias in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.setdefault(node.id, node)
+    return names
+
+
+def _check_params(function: ast.AST | None, params: tuple[str, ...]) -> tuple[Problem, ...]:
+    if not isinstance(function, ast.FunctionDef) or function.args.kwarg or function.decorator_list:
+        return ()
+    known = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
+    return tuple(
+        Problem(
+            field=f"model.params.{name}",
+            message=f"must be a parameter of {BUILD_MODEL}({', '.join(known)}).",
+            remedy=say_nearest(name, known),
+        )
+        for name in params
+        if name not in known
+    )
