@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
 def ganger() -> None:
     """Train models with gangs of processes, from short YAML files.
 
-    Exit codes: 0 done, 1 the run failed, 2 the input is wrong and nothing was started, 130 interrupted.
+    Exit codes: 0 done, 1 the run failed, 2 the input is wrong, 130 interrupted.
     """
 
 
