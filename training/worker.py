@@ -55,6 +55,7 @@ def main() -> int:
     ctx = RankContext.read()
     try:
         run_task(ctx)
+        ctx.done()
     except (Terminated, KeyboardInterrupt):
         return EXIT_CANCELLED
     except BaseException as error:  # noqa: BLE001 - the border: whatever it is, the supervisor is told

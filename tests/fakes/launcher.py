@@ -9,7 +9,7 @@ from typing import Literal
 
 from training.errors import LaunchError
 from training.launch.api import Gang, LaunchOrder, Output
-from training.run.event import Event, render_event
+from training.run.event import Done, Event, render_event
 
 
 @dataclass
@@ -47,6 +47,8 @@ class FakeGang:
             self.ranks[rank].exit_code = exit_code
 
     def end(self, rank: int) -> None:
+        """Its task is done."""
+        self.tell(Done(rank=rank))
         self.crash(rank, 0)
 
     def hang(self, rank: int) -> None:

@@ -20,8 +20,8 @@ def say(text):
 
 
 def toy(program: str) -> tuple[str, ...]:
-    """Return the command of a rank that runs `program`; it starts in some 20 ms."""
-    return (sys.executable, "-I", "-S", "-c", _PRELUDE + program)
+    """Return the command of a rank that runs `program` and tells that it is done; it starts in some 20 ms."""
+    return (sys.executable, "-I", "-S", "-c", f"{_PRELUDE}{program}\ntell('done')")
 
 
 #: Joins, then works until it is ended.

@@ -59,6 +59,14 @@ def test_a_task_that_fails(job: Job, does: str, error_class: type[GangerError], 
     assert "worker_tasks.py" in lines[2], "frames of ours are left out"
 
 
+def test_a_rank_that_vanishes_in_its_task_is_no_success(job: Job) -> None:
+    """K15: `os._exit(0)` in user code."""
+    result = job.run(_plan(job, "vanish"))
+    assert result.exit_codes == {0: 0}
+    with pytest.raises(WorkerError, match="ended with exit code 0 before its task was done"):
+        raise_for(result)
+
+
 def test_a_mistake_in_the_spec_is_told_without_a_traceback(job: Job) -> None:
     result = job.run(_plan(job, "two_mistakes"))
     with pytest.raises(SpecError) as caught:

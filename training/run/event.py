@@ -88,6 +88,12 @@ class Result(_Event):
     values: dict[str, Any]
 
 
+class Done(_Event):
+    """The task of this process returned: from now on exit code 0 is a success, and not before."""
+
+    event: Literal["done"] = "done"
+
+
 class Failure(_Event):
     """The rank is about to end with a failure that it can explain."""
 
@@ -101,7 +107,7 @@ class Failure(_Event):
     """What the rank will exit with: see `training.errors`."""
 
 
-Event = Ready | Step | Epoch | Checkpoint | Heartbeat | Model | Result | Failure
+Event = Ready | Step | Epoch | Checkpoint | Heartbeat | Model | Result | Done | Failure
 _adapter: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 

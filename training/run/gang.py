@@ -126,7 +126,7 @@ class GangWatch:
             self._complete_at = now
             if len(self.ranks) > 1:
                 self._journal.note(f"all {len(self.ranks)} ranks are ready after {now - self._started_at:.1f} s")
-        done = [rank.process.name for rank in self.workers if rank.exit_code == 0]
+        done = [rank.process.name for rank in self.workers if rank.ended_well]
         running = [rank.process.name for rank in self.workers if rank.is_running]
         if self._first_done_at is None and done:
             self._first_done_at = now
@@ -138,7 +138,7 @@ class GangWatch:
         ranks = list(self.ranks.values())
         if any(rank.failed_at is not None for rank in ranks):
             verdict = find_failure(ranks, now)
-        elif all(rank.exit_code == 0 for rank in self.workers):
+        elif all(rank.ended_well for rank in self.workers):
             self.stop(None, now)
             return
         else:

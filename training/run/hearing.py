@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from training.launch.api import Gang, Output
-from training.run.event import Event, Heartbeat
+from training.run.event import Done, Event, Heartbeat
 from training.run.journal import Journal
 from training.run.streams import Line, LineSplitter
 from training.run.watch import RankWatch
@@ -60,4 +60,5 @@ class Hearing:
         told = self._journal.event(event, silent=repeats)
         if told is not None:
             rank.lines.append(told)
-        self._on_event(event)
+        if not isinstance(event, Done):  # between a rank and its supervisor
+            self._on_event(event)

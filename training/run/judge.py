@@ -23,6 +23,8 @@ def find_failure(ranks: Sequence[RankWatch], now: float) -> Verdict | None:
     others_run = any(rank.is_running and rank.failed_at is None for rank in ranks)
     if is_echo and others_run and now < at + SETTLE_S:
         return None
+    if first.left_early and not first.ready and len(ranks) > 1:
+        return judge_early_exit(first, ranks, at)
     return judge_rank(first, at)
 
 

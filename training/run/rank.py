@@ -12,6 +12,7 @@ from training import settings
 from training.plan.job import JobPlan
 from training.run.event import (
     Checkpoint,
+    Done,
     Epoch,
     Event,
     Failure,
@@ -93,6 +94,10 @@ class RankContext:
     def result(self, values: dict[str, Any]) -> None:
         """Hand `values`, small JSON, to whoever comes next."""
         self.emit(Result(rank=self.rank, values=values))
+
+    def done(self) -> None:
+        """Say that the task returned; a rank that ends before is taken for a failed one, whatever its exit code."""
+        self.emit(Done(rank=self.rank))
 
     def failure(self, **fields: Any) -> None:
         """Explain the failure with which this rank is about to end."""

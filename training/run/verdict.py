@@ -112,6 +112,8 @@ def describe_exit(exit_code: int | None) -> str:
 def _say_what_happened(rank: RankWatch) -> str:
     if rank.diverged:
         return rank.diverged
+    if rank.left_early:
+        return "ended with exit code 0 before its task was done"
     told = rank.failure
     if told is None:
         exception = next((line for line in list(rank.lines)[-3:] if _EXCEPTION.match(line)), "")

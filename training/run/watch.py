@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from training.plan.job import ProcessPlan
 from training.policy.failure import Cause, FailureClass, FailureReport, classify
 from training.policy.stall import RankSign
-from training.run.event import Checkpoint, Epoch, Event, Failure, Heartbeat, Model, Ready, Result, Step
+from training.run.event import Checkpoint, Done, Epoch, Event, Failure, Heartbeat, Model, Ready, Result, Step
 from training.run.job import RankStatus
 
 _LINES_KEPT = 40
@@ -25,13 +25,15 @@ class RankWatch:
         sign_at: When it last printed or told anything.
         ready: Whether it has joined.
         exit_code: What it exited with, negative for a signal; None while it runs.
-        failed_at: When the first sign of a failure was seen: it told of it, it ended badly, its loss was not finite.
+        done: Whether it told that its task returned.
+        failed_at: When the first sign of a failure was seen: it told of it, it ended badly or too early, its loss was not finite.
     """
 
     process: ProcessPlan
     pid: int | None
     sign_at: float
     ready: bool = False
+    done: bool = False
     exit_code: int | None = None
     failed_at: float | None = None
     failure: Failure | None = None
@@ -48,6 +50,17 @@ class RankWatch:
     def is_running(self) -> bool:
         """Whether the process has not ended."""
         return self.exit_code is None
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the process ended, and nothing is wrong with that."""
+        return self.exit_code == 0 and self.failed_at is None
+
+    @property
+    def left_early(self) -> bool:
+        """Whether the process ended with exit code 0 in the middle of its task, as by `os._exit(0)` in user code."""
+        told_nothing = not self.done and self.failure is None and not self.diverged
+        return self.exit_code == 0 and told_nothing and self._must_tell_done
 
     @property
     def last_line(self) -> str:
@@ -73,6 +86,8 @@ class RankWatch:
                 self._fail(now)
             case Result():
                 self.result = event
+            case Done():
+                self.done = True
             case Heartbeat():
                 self.doing = event.doing
             case _:
@@ -81,7 +96,7 @@ class RankWatch:
     def hear_exit(self, exit_code: int, now: float, *, expected: bool) -> None:
         """Note that the process ended; `expected` if it was told to."""
         self.exit_code = exit_code
-        if exit_code != 0 and not expected:  # a service that ends well has served all
+        if not expected and (exit_code != 0 or self.left_early):  # a service that ends well has served all
             self._fail(now)
 
     def sign(self, since: float, *, stopped: bool) -> RankSign:
@@ -92,6 +107,8 @@ class RankWatch:
         """Return what kind of failure its failure is."""
         if self.diverged:
             return FailureClass(cause=Cause.DIVERGED, kind="DivergedError")
+        if self.left_early:  # whatever its last lines say: it was not the peers that ended it
+            return FailureClass(cause=Cause.USER_CODE, kind="WorkerError")
         told = self.failure
         return classify(
             FailureReport(
@@ -114,6 +131,11 @@ class RankWatch:
             step=self.step,
             last_line=self.last_line,
         )
+
+    @property
+    def _must_tell_done(self) -> bool:
+        """Scripts know nothing of events, and services have no task."""
+        return self.process.ready_on == "event" and not self.process.service
 
     def _check_finite(self, event: Step | Epoch, now: float) -> None:
         bad = {name: value for name, value in event.metrics.items() if "loss" in name and not math.isfinite(value)}

@@ -20,7 +20,7 @@ from training.launch.api import LaunchOrder
 from training.launch.environment import render_argv, render_rank_environment
 from training.launch.ports import claim_ports
 from training.plan.job import JobPlan, ProcessPlan
-from training.run.event import Checkpoint, Epoch, Event, Failure, Heartbeat, Model, Ready, Step
+from training.run.event import Checkpoint, Done, Epoch, Event, Failure, Heartbeat, Model, Ready, Step
 from training.run.folder import RunFolder
 from training.run.follow import raise_for
 from training.run.job import FailureHeadline, JobResult, JobState
@@ -233,6 +233,7 @@ class TestEnvironment:
         (Model(rank=0, path="/m"), "model saved: /m"),
         (Heartbeat(rank=0, doing="saving"), "saving"),
         (Heartbeat(rank=0), None),
+        (Done(rank=0), None),
         (Step(rank=0, step=1, epoch=1), None),
     ],
 )

@@ -189,7 +189,7 @@ def test_a_script_joins_by_its_output_or_its_start(tmp_path: Path, ready_on: str
     for rank in (0, 1):
         if says:
             world.gang.write(rank, b"half a li")
-        world.gang.end(rank)
+        world.gang.crash(rank, 0)  # it knows nothing of events
     assert world.run_to_end().state is JobState.SUCCEEDED
 
 
@@ -247,6 +247,43 @@ def test_a_rank_that_is_too_late_fails_the_job(tmp_path: Path) -> None:
     world.run_to_end()
     assert (_headline(world).rank, _headline(world).kind) == (1, "InfrastructureError")
     assert "still ran 15 s after the first rank had ended" in _headline(world).message
+
+
+@pytest.mark.parametrize("peer_notices", [False, True])
+def test_a_rank_that_leaves_in_mid_training_with_exit_code_zero_is_blamed(tmp_path: Path, peer_notices: bool) -> None:
+    """K15: as by `os._exit(0)` in user code; not the peer that waits for it, nor the one that notices first."""
+    world = World(tmp_path)
+    world.start()
+    world.gang.tell(step(1, 3))
+    if peer_notices:
+        world.gang.tell(failure(0, "tensorflow.errors.UnavailableError", "Socket closed"))
+    world.tick(0.2)
+    world.gang.say(1, "connection closed")
+    world.gang.crash(1, 0)
+    assert world.tick_until(lambda: world.is_over) < 2
+    headline = _headline(world)
+    assert (headline.rank, headline.kind, headline.step) == (1, "WorkerError", 3)
+    assert headline.message == "ended with exit code 0 before its task was done"
+    assert "done: rank 1" not in world.merged
+
+
+def test_a_single_rank_that_leaves_before_its_task_is_done_fails_the_job(tmp_path: Path) -> None:
+    """K15."""
+    world = World(tmp_path, ranks=1, limits=LIMITS.model_copy(update={"restarts": 5}))
+    world.tick()
+    world.gang.crash(0, 0)
+    world.run_to_end()
+    assert (_headline(world).kind, len(world.launcher.gangs)) == ("WorkerError", 1)
+
+
+def test_a_rank_that_leaves_before_it_joined_is_told_apart(tmp_path: Path) -> None:
+    """K02."""
+    world = World(tmp_path)
+    world.tick()
+    world.gang.tell(ready(0))
+    world.gang.crash(1, 0)
+    world.run_to_end()
+    assert "before it had joined. Ready: rank 0 (worker)." in _headline(world).message
 
 
 def test_services_are_ended_when_the_others_are_done(tmp_path: Path) -> None:
@@ -440,7 +477,7 @@ def test_events_are_kept_whole_and_between_output(tmp_path: Path) -> None:
     world.run_to_end()
     assert world.folder.rank_log(0).read_bytes() == b"ready  1 thread\n\xff no line feed\ncut off in the mid\n"
     assert "[rank 0] \N{REPLACEMENT CHARACTER} no line feed\n[rank 0] cut off in the mid\n" in world.merged
-    kept = world.folder.events.read_text().splitlines()[-1]
+    kept = world.folder.events.read_text().splitlines()[-2]  # the last one tells that it is done
     assert parse_line(f"\x1e{kept}")[1] == line
 
 
