@@ -26,7 +26,8 @@ class RankWatch:
         ready: Whether it has joined.
         exit_code: What it exited with, negative for a signal; None while it runs.
         done: Whether it told that its task returned.
-        failed_at: When the first sign of a failure was seen: it told of it, it ended badly or too early, its loss was not finite.
+        failed_at: When the first sign of a failure was seen: it told of it, it ended badly or too early, its loss
+            was not finite.
     """
 
     process: ProcessPlan
