@@ -109,6 +109,57 @@ class TestSecrets:
         }
         assert find_secrets(environ) == {"pass-word", "cloud-key", "own-key", "in-address"}
 
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "DB_PASS",
+            "MYSQL_PWD",
+            "STRIPE_KEY",
+            "STRIPE_KEY_LIVE",
+            "HF_AUTH",
+            "PGPASSWORD",
+            "AWS_CREDENTIALS",
+            "db_pass",
+        ],
+    )
+    @pytest.mark.parametrize(
+        "value", ["/s3cr3t/no+such==", "~nobody-of-that-name/x", ".s3cr3t", "pa55", "/" + "x" * 300]
+    )
+    def test_names_and_values_that_are_secrets(self, name: str, value: str) -> None:
+        assert find_secrets({name: value}) == {value}
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("PWD", "/no/such"),
+            ("OLDPWD", "/no/such"),
+            ("SSH_AUTH_SOCK", "/no/such/agent"),
+            ("SSL_KEY_FILE", "/no/such/key.pem"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", __file__),
+            ("PASSENGER_ROOT", "anything"),
+            ("KEYBOARD_LAYOUT", "qwertz"),
+            ("COMPASS_URL", "anything"),
+            ("AUTHOR", "somebody"),
+            ("GIT_CONFIG_KEY_0", "safe.directory"),
+            ("AIRFLOW__CORE__AUTH_MANAGER", "a.b.SimpleAuthManager"),
+            ("TOKENIZERS_PARALLELISM", "false"),
+            ("USE_AUTH", "True"),
+            ("MAX_TOKENS", "4096"),
+            ("DB_PASS", "abc"),
+        ],
+    )
+    def test_names_and_values_that_are_none(self, name: str, value: str) -> None:
+        assert find_secrets({name: value}) == set()
+
+    def test_each_line_of_a_longer_secret_is_masked(self) -> None:
+        redactor = Redactor({"TLS_KEY": "-----BEGIN-----\nMIIEvQ\r\n  IBADAN\n}\n"})
+        assert [redactor.text(line) for line in ("a MIIEvQ", "IBADAN b", "} c")] == ["a ***", "*** b", "} c"]
+
+    def test_short_secrets_are_masked_as_whole_words(self) -> None:
+        redactor = Redactor({"DB_PASS": "data"})
+        assert redactor.text("dataset, user:data@host") == "dataset, user:***@host"
+        assert redactor.bytes(b"database data") == b"database ***"
+
     def test_the_longest_is_masked_first(self) -> None:
         redactor = Redactor({"A_TOKEN": "secret", "B_TOKEN": "secret-and-more"})
         assert redactor.text("secret-and-more, secret") == "***, ***"
