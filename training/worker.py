@@ -27,6 +27,7 @@ from training.errors import (
     PreflightError,
     SpecError,
 )
+from training.policy.failure import name_error
 from training.run.rank import RankContext
 from training.run.termination import Terminated, end_on_sigterm
 
@@ -155,7 +156,7 @@ def _end_failed(ctx: RankContext, error: BaseException) -> NoReturn:
     print(told.rstrip() or f"{type(error).__name__}: {message}", file=sys.stderr, flush=True)
     step = getattr(error, "step", None)
     ctx.failure(
-        error=type(error).__name__,
+        error=name_error(error),
         message=message,
         traceback=told,
         step=step if isinstance(step, int) else None,

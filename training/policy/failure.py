@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import enum
+import errno
 import re
 import signal
 from collections.abc import Sequence
@@ -51,7 +53,8 @@ KINDS: dict[Cause, str] = {
     Cause.CANCELLED: "CancelledError",
 }
 
-#: Texts that tell a cause, tried in order. The peers of a dead rank complain in the words of their framework.
+#: Texts that tell a cause, tried in order. The peers of a dead rank complain in the words of their framework. What the
+#: user's own exceptions say is no such text: "column 'task a is missing'" loses no peer.
 PATTERNS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
     (
         Cause.PORT_TAKEN,
@@ -82,6 +85,18 @@ _CAUSE_OF_ERROR: dict[type[GangerError], Cause] = {
     errors.DivergedError: Cause.DIVERGED,
     errors.CancelledError: Cause.CANCELLED,
 }
+#: Packages whose exceptions speak of peers, ports and memory.
+FRAMEWORKS = frozenset({"grpc", "horovod", "jax", "jaxlib", "keras", "mxnet", "tensorflow", "tf_keras", "torch"})
+#: Exceptions of Python that say what happened by their class, whoever raises them.
+_CAUSE_OF_PYTHON: dict[str, Cause] = {
+    "MemoryError": Cause.OUT_OF_MEMORY,
+    "_ArrayMemoryError": Cause.OUT_OF_MEMORY,  # of numpy, in modules that move
+    "BrokenPipeError": Cause.LOST_PEER,
+    "ConnectionAbortedError": Cause.LOST_PEER,
+    "ConnectionRefusedError": Cause.LOST_PEER,
+    "ConnectionResetError": Cause.LOST_PEER,
+}
+_PORT_TAKEN = f"[Errno {errno.EADDRINUSE}]"
 _NOT_FOUND = (126, 127)
 
 
@@ -91,7 +106,7 @@ class FailureReport:
 
     Attributes:
         exit_code: What it exited with, negative for a signal; None while it has not ended.
-        error: Class name of the exception that it told of; empty if it told nothing.
+        error: Class of the exception that it told of, as `name_error` names it; empty if it told nothing.
         message: Text of that exception.
         lines: Its last lines of output, the newest last.
     """
@@ -123,16 +138,25 @@ def classify(report: FailureReport) -> FailureClass:
     known = find_error_class(report.error)
     if known is not None:
         return FailureClass(cause=_cause_of(known, report.message), kind=known.__name__)
-    if report.error:
-        cause = match_cause(f"{report.error}: {report.message}") or _cause_of_code(report.exit_code)
-    else:
-        cause = _cause_of_silent(report)
+    cause = _cause_of_foreign(report) if report.error else _cause_of_silent(report)
     return FailureClass(cause=cause, kind=KINDS[cause])
 
 
+def name_error(error: BaseException) -> str:
+    """Return how a rank names the class of `error`: ours and Python's by its bare name, all others with the module.
+
+    >>> import asyncio
+    >>> name_error(errors.CancelledError()), name_error(ValueError()), name_error(asyncio.CancelledError())
+    ('CancelledError', 'ValueError', 'asyncio.exceptions.CancelledError')
+    """
+    kind = type(error)
+    is_bare = isinstance(error, GangerError) or kind.__module__ == builtins.__name__
+    return kind.__qualname__ if is_bare else f"{kind.__module__}.{kind.__qualname__}"
+
+
 def find_error_class(name: str) -> type[GangerError] | None:
-    """Return the error class of this project that is called `name`, if any."""
-    found = getattr(errors, name, None) if name else None
+    """Return the error class of this project that is called `name`, if any; names of Python's own are none."""
+    found = getattr(errors, name, None) if name and not hasattr(builtins, name) else None
     return found if isinstance(found, type) and issubclass(found, GangerError) else None
 
 
@@ -157,10 +181,29 @@ def _cause_of(known: type[GangerError], message: str) -> Cause:
     for error_class, cause in _CAUSE_OF_ERROR.items():
         if issubclass(known, error_class):
             return cause
+    if not known.retryable:
+        return Cause.USER_CODE  # its text may quote the user's
     matched = match_cause(message)
-    if known.retryable:
-        return matched if matched in (Cause.LOST_PEER, Cause.PORT_TAKEN) else Cause.TEMPORARY
-    return Cause.OUT_OF_MEMORY if matched is Cause.OUT_OF_MEMORY else Cause.USER_CODE
+    return matched if matched in (Cause.LOST_PEER, Cause.PORT_TAKEN) else Cause.TEMPORARY
+
+
+def _cause_of_foreign(report: FailureReport) -> Cause:
+    """The rank told of an exception that is not ours: only those of frameworks are known by their words."""
+    by_class = _CAUSE_OF_PYTHON.get(report.error.rpartition(".")[2] if _is_numpy(report.error) else report.error)
+    if by_class is not None:
+        return by_class
+    if report.error == "OSError" and report.message.startswith(_PORT_TAKEN):
+        return Cause.PORT_TAKEN
+    spoken = match_cause(f"{report.error}: {report.message}") if _is_of_framework(report.error) else None
+    return spoken or _cause_of_code(report.exit_code)
+
+
+def _is_of_framework(error: str) -> bool:
+    return "." in error and error.partition(".")[0] in FRAMEWORKS
+
+
+def _is_numpy(error: str) -> bool:
+    return error.startswith("numpy.")
 
 
 def _cause_of_silent(report: FailureReport) -> Cause:

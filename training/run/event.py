@@ -99,7 +99,7 @@ class Failure(_Event):
 
     event: Literal["failure"] = "failure"
     error: str
-    """Class name of the exception."""
+    """Class of the exception: bare for our own and Python's, with its module for all others."""
     message: str
     traceback: str = ""
     step: int | None = None

@@ -7,7 +7,9 @@ import signal
 import pytest
 
 from training import errors
-from training.policy.failure import KINDS, Cause, FailureReport, classify, find_error_class, signal_of
+from training.policy.failure import KINDS, Cause, FailureReport, classify, find_error_class, name_error, signal_of
+
+TF = "tensorflow.python.framework.errors_impl"
 
 
 @pytest.mark.parametrize(
@@ -46,9 +48,14 @@ def test_a_rank_that_told_nothing(exit_code: int, lines: tuple[str, ...], cause:
     [
         ("ValueError", "boom", 70, Cause.USER_CODE, "WorkerError"),
         ("ModuleNotFoundError", "No module named 'nets'", 78, Cause.SPEC, "SpecError"),
-        ("UnavailableError", "Socket closed", 70, Cause.LOST_PEER, "InfrastructureError"),
-        ("ResourceExhaustedError", "OOM when allocating tensor", 70, Cause.OUT_OF_MEMORY, "WorkerError"),
-        ("UnknownError", "Could not start gRPC server", 70, Cause.PORT_TAKEN, "LaunchError"),
+        (f"{TF}.UnavailableError", "Socket closed", 70, Cause.LOST_PEER, "InfrastructureError"),
+        (f"{TF}.ResourceExhaustedError", "OOM when allocating tensor", 70, Cause.OUT_OF_MEMORY, "WorkerError"),
+        ("horovod.common.exceptions.HorovodInternalError", "", 70, Cause.LOST_PEER, "InfrastructureError"),
+        ("MemoryError", "", 70, Cause.OUT_OF_MEMORY, "WorkerError"),
+        ("numpy._core._exceptions._ArrayMemoryError", "Unable to", 70, Cause.OUT_OF_MEMORY, "WorkerError"),
+        ("ConnectionResetError", "[Errno 104] x", 70, Cause.LOST_PEER, "InfrastructureError"),
+        ("OSError", "[Errno 98] Address already in use", 70, Cause.PORT_TAKEN, "LaunchError"),
+        (f"{TF}.UnknownError", "Could not start gRPC server", 70, Cause.PORT_TAKEN, "LaunchError"),
         ("OSError", "No space left on device", 75, Cause.TEMPORARY, "InfrastructureError"),
         ("DivergedError", "loss became nan", 70, Cause.DIVERGED, "DivergedError"),
         ("EvaluationError", "accuracy is 0.1", 70, Cause.USER_CODE, "EvaluationError"),
@@ -61,6 +68,36 @@ def test_a_rank_that_told_nothing(exit_code: int, lines: tuple[str, ...], cause:
 def test_a_rank_that_told_its_failure(error: str, message: str, exit_code: int, cause: Cause, kind: str) -> None:
     found = classify(FailureReport(exit_code=exit_code, error=error, message=message, lines=("connection refused",)))
     assert (found.cause, found.kind) == (cause, kind)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (f"{TF}.CancelledError", "RecvAsync is cancelled"),
+        ("asyncio.exceptions.CancelledError", ""),
+        ("__main__.SpecError", "bad"),
+        ("nets.InfrastructureError", "Socket closed"),
+        ("nets.ConnectionResetError", "bad"),
+        ("tensorflow_of_mine.Error", "Socket closed"),
+        ("ValueError", "column 'task a is missing'"),
+        ("ValueError", "the file out of memory map"),
+        ("RuntimeError", "address already in use"),
+        ("KeyboardInterrupt", ""),
+        ("WorkerError", "nets:rows raised ValueError: the file out of memory map"),
+    ],
+)
+def test_names_and_words_of_the_users_exceptions_tell_no_cause(error: str, message: str) -> None:
+    found = classify(FailureReport(exit_code=70, error=error, message=message, lines=("connection refused",)))
+    assert (found.cause, found.kind) == (Cause.USER_CODE, "WorkerError")
+
+
+def test_errors_are_named_with_their_module_unless_they_are_ours_or_pythons() -> None:
+    class CancelledError(Exception):
+        pass
+
+    named = [name_error(error) for error in (errors.CancelledError(), KeyError(), CancelledError())]
+    assert named[:2] == ["CancelledError", "KeyError"]
+    assert named[2].startswith(f"{__name__}.")
 
 
 def test_noise_long_before_the_end_does_not_count() -> None:

@@ -121,7 +121,7 @@ def test_the_peer_that_was_lost_is_blamed_not_the_one_that_lost_it(tmp_path: Pat
     """K14: the peers' 'connection reset' never heads the error."""
     world = World(tmp_path)
     world.start()
-    world.gang.tell(failure(0, "UnavailableError", "Connection reset by peer"))
+    world.gang.tell(failure(0, "tensorflow.errors.UnavailableError", "Connection reset by peer"))
     world.tick()
     assert not world.gang.ranks[1].signals, "the culprit has a moment to show itself"
     world.tick(0.5)
@@ -133,7 +133,7 @@ def test_the_peer_that_was_lost_is_blamed_not_the_one_that_lost_it(tmp_path: Pat
 def test_a_lost_peer_is_the_headline_where_nobody_else_fails(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.start()
-    world.gang.tell(failure(0, "UnavailableError", "Connection reset by peer"))
+    world.gang.tell(failure(0, "tensorflow.errors.UnavailableError", "Connection reset by peer"))
     world.run_to_end()
     assert (_headline(world).rank, _headline(world).kind) == (0, "InfrastructureError")
 
@@ -141,7 +141,7 @@ def test_a_lost_peer_is_the_headline_where_nobody_else_fails(tmp_path: Path) -> 
 def test_a_signal_in_the_same_tick_outranks_a_lost_peer(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.start()
-    world.gang.tell(failure(0, "UnavailableError", "Socket closed"))
+    world.gang.tell(failure(0, "tensorflow.errors.UnavailableError", "Socket closed"))
     world.gang.crash(1, -signal.SIGKILL)
     world.run_to_end()
     assert (_headline(world).rank, _headline(world).message) == (1, "killed by SIGKILL")
