@@ -57,7 +57,7 @@ def main() -> int:
     try:
         run_task(ctx)
         ctx.done()
-    except (Terminated, KeyboardInterrupt):
+    except Terminated:
         return EXIT_CANCELLED
     except BaseException as error:  # noqa: BLE001 - the border: whatever it is, the supervisor is told
         _end_failed(ctx, error)
@@ -100,8 +100,8 @@ def exit_code_for(error: BaseException) -> int:
             return EXIT_SPEC  # a retry would find the same
         case OSError() if error.errno in _DISK_FULL:
             return EXIT_TEMPORARY
-        case SystemExit(code=int(code)) if code:
-            return code
+        case SystemExit(code=int(code)) if code % 256:
+            return code % 256  # what the kernel keeps of it
         case _:
             return EXIT_USER_CODE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import errno
 import os
@@ -41,6 +42,18 @@ def leave(ctx: RankContext) -> None:
 
 def vanish(ctx: RankContext) -> None:
     os._exit(0)
+
+
+def leave_by_256(ctx: RankContext) -> None:
+    sys.exit(256)
+
+
+def interrupt(ctx: RankContext) -> None:
+    raise KeyboardInterrupt
+
+
+def cancel(ctx: RankContext) -> None:
+    raise asyncio.CancelledError("a future of the user")
 
 
 def two_mistakes(ctx: RankContext) -> None:
@@ -86,6 +99,9 @@ DOES = {
     "fill_disk": fill_disk,
     "import": import_what_is_not_there,
     "exit": leave,
+    "exit_256": leave_by_256,
+    "interrupt": interrupt,
+    "cancel": cancel,
     "vanish": vanish,
     "two_mistakes": two_mistakes,
     "work": work,

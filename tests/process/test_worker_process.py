@@ -46,6 +46,9 @@ def test_a_task_that_is_done(job: Job) -> None:
         ),
         ("import", SpecError, 78, "rank 0 (worker) on 127.0.0.1 failed: ModuleNotFoundError: No module named 'no_such"),
         ("exit", WorkerError, 3, "rank 0 (worker) on 127.0.0.1 failed: SystemExit: the code called sys.exit(3) before"),
+        ("exit_256", WorkerError, 70, "rank 0 (worker) on 127.0.0.1 failed: SystemExit: the code called sys.exit(256)"),
+        ("interrupt", WorkerError, 70, "rank 0 (worker) on 127.0.0.1 failed: KeyboardInterrupt: "),
+        ("cancel", WorkerError, 70, "rank 0 (worker) on 127.0.0.1 failed: asyncio.exceptions.CancelledError: a future"),
     ],
 )
 def test_a_task_that_fails(job: Job, does: str, error_class: type[GangerError], code: int, first_line: str) -> None:

@@ -35,6 +35,10 @@ from training.run.rank import RankContext
         (MemoryError(), 70),
         (SystemExit(3), 3),
         (SystemExit(0), 70),
+        (SystemExit(256), 70),
+        (SystemExit(259), 3),
+        (SystemExit(-1), 255),
+        (KeyboardInterrupt(), 70),
         (SystemExit("text"), 70),
     ],
 )
