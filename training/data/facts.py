@@ -23,7 +23,7 @@ def read_facts(data: DataSpec, base_dir: Path, home: Path) -> DataFacts | None:
     """Return what is known of the rows without reading them, or None when only preparing them can tell.
 
     A dataset that was prepared before is known exactly. Otherwise: a built-in set by heart, an archive by its headers,
-    a table by counting its records, a function not at all.
+    a table by counting its records. A function is never known: it may return other rows each time it is called.
 
     Raises:
         SpecError: There is no such source, or its rows cannot be split as asked.
@@ -52,7 +52,8 @@ def read_dataset_facts(folder: Path) -> DataFacts | None:
 def _read_prepared(data: DataSpec, base_dir: Path, home: Path) -> DataFacts | None:
     if not (home / "data").is_dir():
         return None  # spares hashing the source
-    return read_dataset_facts(dataset_folder(data, base_dir, home))
+    folder = dataset_folder(data, base_dir, home)
+    return None if folder is None else read_dataset_facts(folder)
 
 
 def _read_source(data: DataSpec, base_dir: Path) -> DataFacts | None:

@@ -38,11 +38,11 @@ def choose_kind(data: DataSpec) -> SourceKind:
     return kind
 
 
-def identify_source(data: DataSpec, base_dir: Path) -> str:
+def identify_source(data: DataSpec, base_dir: Path) -> str | None:
     """Return a text that changes when the content of the source does: its hash; cheap beside reading it.
 
-    What a `module:function` itself reads is unknown here, only its file and parameters are: when nothing but that
-    changed, change a parameter.
+    None for a `module:function`: what it reads, such as a database, is unknown here. Only the rows that it returns
+    identify it, so it is called each time; see `compose_rows_key`.
 
     Raises:
         SpecError: There is no such source.
@@ -51,8 +51,8 @@ def identify_source(data: DataSpec, base_dir: Path) -> str:
     if kind == "digits":
         return kind  # never changes
     if kind == "function":
-        path = find_file(function_entrypoint(data, base_dir))
-        return hash_file(path) if path is not None and path.is_file() else ""
+        find_file(function_entrypoint(data, base_dir))
+        return None
     return hash_file(require_file(source_path(data, base_dir)))
 
 
@@ -63,13 +63,24 @@ def compose_key(data: DataSpec, identity: str) -> str:
     return f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def dataset_folder(data: DataSpec, base_dir: Path, home: Path) -> Path:
-    """Return the folder that the prepared rows of `data` have or would have.
+def compose_rows_key(data: DataSpec, digest: str) -> str:
+    """Return the folder name of a dataset that only its rows identify: equal rows and split, equal name.
+
+    Args:
+        data: Where the rows came from. Its parameters do not count: a new date that gives the same rows is the same.
+        digest: Over the content of the rows.
+    """
+    return compose_key(data.model_copy(update={"params": {}}), digest)
+
+
+def dataset_folder(data: DataSpec, base_dir: Path, home: Path) -> Path | None:
+    """Return the folder that the prepared rows of `data` have or would have; None when only reading them can tell.
 
     Raises:
         SpecError: There is no such source.
     """
-    return home / "data" / compose_key(data, identify_source(data, base_dir))
+    identity = identify_source(data, base_dir)
+    return None if identity is None else home / "data" / compose_key(data, identity)
 
 
 def source_path(data: DataSpec, base_dir: Path) -> Path:

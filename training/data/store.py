@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from training.data.batches import SPLIT_STREAM, shuffle_rows
-from training.data.identity import dataset_folder, hash_file
+from training.data.identity import compose_rows_key, dataset_folder, hash_file
 from training.data.manifest import (
     MANIFEST,
     ArrayFile,
@@ -20,8 +20,8 @@ from training.data.manifest import (
     find_damage,
     fingerprint_files,
 )
-from training.data.rows import Array, Rows, check_rows, encode_labels, narrow_floats
-from training.data.source import Source, open_source
+from training.data.rows import Array, Rows, check_rows, encode_labels, hash_rows, narrow_floats
+from training.data.source import open_source
 from training.plan.facts import plan_split
 from training.run.atomic import new_folder, sweep_unfinished
 from training.spec.pipeline import DataSpec
@@ -45,21 +45,25 @@ class PreparedDataset:
 def prepare_dataset(data: DataSpec, base_dir: Path, home: Path, log: Callable[[str], None]) -> PreparedDataset:
     """Return the prepared dataset of `data`, made now unless an earlier run made it.
 
-    Of several that prepare the same dataset at once, one works and the others wait and reuse.
+    Of several that prepare the same dataset at once, one works and the others wait and reuse. A function is called
+    each time, since it may read what nobody sees from outside; its dataset is reused when it returned the same rows.
 
     Raises:
         SpecError: The source cannot be read, or its rows cannot be trained on.
         InfrastructureError: The disk is full; nothing is left behind.
     """
-    path = dataset_folder(data, base_dir, home)
+    path, rows = dataset_folder(data, base_dir, home), None
+    if path is None:
+        rows = _read(data, base_dir)
+        path = home / "data" / compose_rows_key(data, hash_rows(rows))
     path.parent.mkdir(parents=True, exist_ok=True)
     with _lock(path, log):
         manifest = read_prepared(path, log)
         if manifest is not None:
-            log(f"reusing the prepared dataset {path} (same source, same split)")
+            log(f"reusing the prepared dataset {path} (same {'rows' if rows else 'source'}, same split)")
             return PreparedDataset(path=path, manifest=manifest, reused=True)
         sweep_unfinished(path.parent, path.name)
-        manifest = _write(path, data, open_source(data, base_dir))
+        manifest = _write(path, data, rows or _read(data, base_dir))
         return PreparedDataset(path=path, manifest=manifest, reused=False)
 
 
@@ -92,10 +96,13 @@ def split_rows(rows: Rows, validation_fraction: float, seed: int) -> dict[str, A
     }
 
 
-def _write(path: Path, data: DataSpec, source: Source) -> DatasetManifest:
-    rows = encode_labels(source.read())
+def _read(data: DataSpec, base_dir: Path) -> Rows:
+    rows = encode_labels(open_source(data, base_dir).read())
     check_rows(rows, data.source)
-    rows = narrow_floats(rows)
+    return narrow_floats(rows)
+
+
+def _write(path: Path, data: DataSpec, rows: Rows) -> DatasetManifest:
     arrays = split_rows(rows, data.validation_fraction, data.seed)
     with new_folder(path) as folder:
         files = {name: _write_array(folder / name, array) for name, array in arrays.items()}

@@ -11,7 +11,7 @@ from training.data.dataset import open_dataset
 from training.data.facts import DIGITS_CLASSES, DIGITS_PIXELS, DIGITS_ROWS, read_facts
 from training.data.manifest import DatasetManifest, DatasetRef
 from training.data.prepare import prepare_data
-from training.data.rows import Rows, check_rows
+from training.data.rows import Rows, check_rows, hash_rows
 from training.data.sources.digits import DigitsSource
 from training.data.store import prepare_dataset, split_rows
 from training.errors import InfrastructureError, SpecError
@@ -97,8 +97,51 @@ def test_changed_source_is_another_dataset(tmp_path, said):
     assert prepare(tmp_path, said, data).path != first.path
 
 
+FUNCTION = (
+    "import pathlib\nimport numpy as np\n"
+    "def rows(day=0):\n"
+    "    text = (pathlib.Path(__file__).parent / 'table.txt').read_text().split()\n"
+    "    return np.array([[float(cell)] for cell in text]), np.array(['a', 'b'] * (len(text) // 2))\n"
+)
+
+
+def test_function_is_called_each_time_and_its_rows_identify_the_dataset(tmp_path, said):
+    """A nightly run of a function that reads a growing table trains on the table of that night."""
+    (tmp_path / "nightly.py").write_text(FUNCTION)
+    (tmp_path / "table.txt").write_text("1 2 3 4")
+    data = DataSpec(source="nightly.py:rows", validation_fraction=0.25)
+    first = prepare(tmp_path, said, data)
+    again = prepare(tmp_path, said, data.model_copy(update={"params": {"day": 1}}))
+    assert (again.reused, again.path) == (True, first.path)
+    assert "(same rows, same split)" in said[-1]
+
+    (tmp_path / "table.txt").write_text("1 2 3 4 5 6")
+    second = prepare(tmp_path, said, data)
+    assert not second.reused
+    assert (first.manifest.rows, second.manifest.rows) == (3, 4)
+    assert len(open_dataset(first.path).x) == 3
+    assert not prepare(tmp_path, said, data.model_copy(update={"seed": 8})).reused
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Rows(x=np.array([[1.0, 2.0], [3.0, 5.0]]), y=np.array([0, 1])),
+        Rows(x=np.array([[1.0, 2.0], [3.0, 4.0]]), y=np.array([1, 0])),
+        Rows(x=np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), y=np.array([0, 1])),
+        Rows(x=np.array([[[1.0], [2.0]], [[3.0], [4.0]]]), y=np.array([0, 1])),
+        Rows(x=np.array([[1.0, 2.0], [3.0, 4.0]]), y=np.array([0, 1]), classes=("a", "b")),
+    ],
+)
+def test_hash_of_rows_sees_values_types_shapes_and_classes(other):
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    base = hash_rows(Rows(x=x, y=np.array([0, 1])))
+    assert hash_rows(Rows(x=np.asfortranarray(x), y=np.array([0, 1]))) == base
+    assert hash_rows(other) != base
+
+
 def test_only_one_of_several_prepares(tmp_path):
-    """K28: one works, the others wait and reuse."""
+    """K28: each calls the function, one writes, the others wait and reuse."""
     (tmp_path / "slow_rows.py").write_text(
         "import pathlib, time\nimport numpy as np\n"
         "def rows():\n"
@@ -117,7 +160,7 @@ def test_only_one_of_several_prepares(tmp_path):
     ]
     answers = sorted(process.communicate(timeout=60)[0].strip() for process in processes)
     assert answers == ["False", "True", "True"]
-    assert (tmp_path / "calls").read_text() == "x"
+    assert (tmp_path / "calls").read_text() == "xxx"
 
 
 def test_full_disk_leaves_nothing(tmp_path):
@@ -213,12 +256,10 @@ def test_facts_before_and_after_preparing_agree(tmp_path, said):
         )
 
 
-def test_facts_of_a_function_are_known_once_prepared(tmp_path, said):
-    (tmp_path / "fact_rows.py").write_text("import numpy as np\ndef rows(): return np.ones((10, 2)), np.zeros(10)\n")
-    data = DataSpec(source="fact_rows.py:rows")
-    assert read_facts(data, tmp_path, tmp_path / "home") is None
-    prepare(tmp_path, said, data)
-    assert read_facts(data, tmp_path, tmp_path / "home").rows == 8
+def test_facts_of_a_function_are_unknown_and_it_is_not_called(tmp_path, said):
+    (tmp_path / "fact_rows.py").write_text("raise SystemExit('imported')\n")
+    prepare(tmp_path, said)  # makes the folder in which prepared rows are looked for
+    assert read_facts(DataSpec(source="fact_rows.py:rows"), tmp_path, tmp_path / "home") is None
 
 
 def test_facts_need_no_numpy(tmp_path):
