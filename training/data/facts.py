@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from training.data.identity import choose_kind, dataset_folder, source_path
 from training.data.manifest import MANIFEST, DatasetManifest, find_damage
 from training.data.sources.archive_header import read_header
-from training.data.sources.table_text import open_table
+from training.data.sources.table_text import find_label, open_table
 from training.errors import SpecError
 from training.plan.facts import DataFacts, plan_split
 from training.spec.pipeline import DataSpec
@@ -26,7 +26,7 @@ def read_facts(data: DataSpec, base_dir: Path, home: Path) -> DataFacts | None:
     a table by counting its records. A function is never known: it may return other rows each time it is called.
 
     Raises:
-        SpecError: There is no such source, or its rows cannot be split as asked.
+        SpecError: There is no such source, its label column is not there, or its rows cannot be split as asked.
     """
     return _read_prepared(data, base_dir, home) or _read_source(data, base_dir)
 
@@ -73,13 +73,17 @@ def _read_source(data: DataSpec, base_dir: Path) -> DataFacts | None:
 
 
 def _count_table(data: DataSpec, path: Path) -> DataFacts | None:
-    if data.missing == "drop" or not path.is_file() or path.stat().st_size > _LARGEST_TABLE_BYTES:
+    if not path.is_file():
         return None
+    countable = data.missing != "drop" and path.stat().st_size <= _LARGEST_TABLE_BYTES
     try:
         with open_table(path) as text:
-            rows = sum(1 for _ in text.records())
+            rows = sum(1 for _ in text.records()) if countable else None
     except SpecError:
         return None  # preparing the data names every mistake of the file
+    find_label(path, data.label, text.header)
+    if rows is None:
+        return None
     return _split(data, rows, (len(text.header) - 1,), "counting the lines of the file", "float32")
 
 

@@ -262,6 +262,13 @@ def test_facts_of_a_function_are_unknown_and_it_is_not_called(tmp_path, said):
     assert read_facts(DataSpec(source="fact_rows.py:rows"), tmp_path, tmp_path / "home") is None
 
 
+@pytest.mark.parametrize("missing", ["fail", "drop"])
+def test_plan_refuses_a_label_that_is_no_column(tmp_path, missing):
+    (tmp_path / "rows.csv").write_text("a,label\n" + "1,0\n" * 10)
+    with pytest.raises(SpecError, match=r"data\.label: must be a column of .*'lable'. Did you mean 'label'\?"):
+        read_facts(DataSpec(source="rows.csv", label="lable", missing=missing), tmp_path, tmp_path / "home")
+
+
 def test_facts_need_no_numpy(tmp_path):
     program = (
         "import sys; from pathlib import Path; from training.spec.pipeline import DataSpec;"

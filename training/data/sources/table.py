@@ -8,7 +8,7 @@ order mark is skipped. Whole-number labels and text labels are classes; any othe
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,9 +16,8 @@ from typing import Any, Literal
 import numpy as np
 
 from training.data.rows import Rows
-from training.data.sources.table_text import TableText, open_table, parse_number
+from training.data.sources.table_text import TableText, find_label, open_table, parse_number
 from training.errors import Problem, SpecError, spec_error
-from training.names import say_nearest
 
 #: What stands for an absent value, in lower case. `none` is not among them: it is a likely name of a class.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "-", "?"})
@@ -46,7 +45,7 @@ class TableSource:
             SpecError: The file cannot be read as a table of numbers; every place is named, up to ten.
         """
         with open_table(self.path) as text:
-            label = self._find_label(text.header)
+            label = find_label(self.path, self.label, text.header)
             columns = _Columns(features=[array("d") for _ in text.header[1:]])
             for line, cells in text.records():
                 self._take(columns, text, label, line, cells)
@@ -55,23 +54,6 @@ class TableSource:
         if columns.problems:
             raise SpecError(columns.problems)
         return self._to_rows(columns, [name for index, name in enumerate(text.header) if index != label])
-
-    def _find_label(self, header: Sequence[str]) -> int:
-        if self.label is None:
-            raise spec_error(
-                "data.label", f"must name the label column of {self.path}. Received: none.", say_nearest("", header)
-            )
-        if self.label not in header:
-            raise spec_error(
-                "data.label",
-                f"must be a column of {self.path}. Received: {self.label!r}.",
-                say_nearest(self.label, header),
-            )
-        if len(header) < 2:
-            raise spec_error(
-                "data.source", f"must have a column beside the label. Received: only {self.label!r} in {self.path}."
-            )
-        return header.index(self.label)
 
     def _take(self, columns: _Columns, text: TableText, label: int, line: int, cells: list[str]) -> None:
         if len(cells) != len(text.header):

@@ -1,4 +1,4 @@
-"""The text of a table: encoding, separator, header and records with their lines. Knows nothing of labels."""
+"""The text of a table: encoding, separator, header and records with their lines. Imports no NumPy: plans use it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import contextlib
 import csv
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from training.errors import Problem, SpecError
+from training.errors import Problem, SpecError, spec_error
+from training.names import say_nearest
 
 _SEPARATORS = ",;\t|"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -68,6 +69,23 @@ def open_table(path: Path) -> Iterator[TableText]:
         separator, header, lines = _read_header(path, stream)
         _check_header(path, header)
         yield TableText(path=path, header=header, separator=separator, stream=stream, first_line=lines + 1)
+
+
+def find_label(path: Path, label: str | None, header: Sequence[str]) -> int:
+    """Return the place of the label column in `header`.
+
+    Raises:
+        SpecError: There is no such column, names the nearest one; or no column beside it.
+    """
+    if label is None:
+        raise spec_error(
+            "data.label", f"must name the label column of {path}. Received: none.", say_nearest("", header)
+        )
+    if label not in header:
+        raise spec_error("data.label", f"must be a column of {path}. Received: {label!r}.", say_nearest(label, header))
+    if len(header) < 2:
+        raise spec_error("data.source", f"must have a column beside the label. Received: only {label!r} in {path}.")
+    return header.index(label)
 
 
 def parse_number(cell: str, *, decimal_comma: bool) -> float | None:
