@@ -117,9 +117,10 @@ def hash_file(path: Path) -> str:
 def _choose(text: str) -> SourceKind:
     if text == "digits":
         return "digits"
-    if text.endswith(".npz"):
+    suffix = text[-len(".csv") :].lower()
+    if suffix == ".npz":
         return "archive"
-    if text.endswith(".csv"):
+    if suffix == ".csv":
         return "table"
     if ":" in text and "://" not in text:
         return "function"

@@ -46,6 +46,14 @@ def test_unknown_source_is_refused(tmp_path, source, says):
     assert says in refuse(tmp_path, source, label="label" if source.endswith(".csv") else None)
 
 
+def test_suffix_may_be_in_upper_case(tmp_path):
+    write(tmp_path, "a,label\n1,0\n2,1\n", "ROWS.CSV")
+    assert read(tmp_path, "ROWS.CSV", label="label").y.tolist() == [0, 1]
+    with (tmp_path / "rows.NPZ").open("wb") as stream:
+        np.savez(stream, x=np.ones((2, 1)), y=np.zeros(2))
+    assert read(tmp_path, "rows.NPZ").x.shape == (2, 1)
+
+
 def test_missing_file_names_its_neighbour(tmp_path):
     write(tmp_path, "a,label\n", "flowers.csv")
     assert "Did you mean 'flowers.csv'?" in refuse(tmp_path, "flower.csv", label="label")
