@@ -52,7 +52,7 @@ class DataSpec(SpecModel):
     label: Text | None = None
     """Name of the label column, for tables."""
     missing: Literal["fail", "drop"] = "fail"
-    """What to do with rows of a table that have an empty or `NA` cell: fail, or drop the row."""
+    """What to do with rows of a table that lack a value (empty, NA, N/A, NaN, null, `-` or `?`): fail, or drop them."""
     validation_fraction: Annotated[Number, Field(ge=0, lt=1)] = 0.2
     """Share of the rows that is held out for validation and evaluation."""
     seed: WholeNumber = 7
