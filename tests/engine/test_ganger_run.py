@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -27,6 +29,15 @@ def ganger(home, *arguments):
     env.pop(settings.TRACKING_URI, None)
     command = [str(Path(sys.executable).parent / "ganger"), *map(str, arguments)]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+def start_ganger(home, *arguments, log):
+    """Start the command without waiting; its standard error goes to `log`."""
+    env = {**os.environ, settings.HOME: str(home)}
+    env.pop(settings.TRACKING_URI, None)
+    command = [str(Path(sys.executable).parent / "ganger"), *map(str, arguments)]
+    with log.open("w") as stream:
+        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=stream, text=True)
 
 
 def run_digits(home, workers):
@@ -135,3 +146,50 @@ def test_a_rank_that_raises_is_the_headline_and_leaves_nothing(home, tmp_path):
     assert "rank 1" in outcome["error"].splitlines()[0]
     assert "ValueError: no weights today" in answer.stderr.strip().splitlines()[-1]
     assert list_marked(outcome["run_id"]) == []
+
+
+def test_an_interrupted_training_ends_on_sigterm_and_says_how_to_resume(home, tmp_path):
+    """K16: TensorFlow puts a handler of its own in the place of ours; ranks would train on until they are killed."""
+    log = tmp_path / "log"
+    process = start_ganger(home, "run", DIGITS, "--json", "--set", "train.epochs=5000", log=log)
+    deadline = time.monotonic() + TIMEOUT_S
+    while "epoch 2/5000" not in log.read_text() and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    outcome = json.loads(process.communicate(timeout=60)[0])
+
+    result = json.loads((home / "runs" / outcome["run_id"] / "jobs" / "train" / "result.json").read_text())
+    assert process.returncode == 130
+    assert outcome["state"] == "cancelled"
+    assert result["exit_codes"] == {"0": 143, "1": 143}
+    assert f"ganger run --resume {outcome['run_id']}" in log.read_text()
+    assert list_marked(outcome["run_id"]) == []
+
+
+def test_a_model_takes_along_what_it_imports_from_beside_it(home, tmp_path):
+    """Success means that the model loads, for whoever has nothing but its folder."""
+    (tmp_path / "beside.py").write_text(
+        "import keras\n\n\n"
+        "@keras.saving.register_keras_serializable()\n"
+        "class Twice(keras.layers.Layer):\n"
+        "    def call(self, x):\n"
+        "        return 2 * x\n"
+    )
+    (tmp_path / "net.py").write_text(
+        "import keras\n"
+        "from beside import Twice\n\n\n"
+        "def build_model():\n"
+        "    model = keras.Sequential([keras.layers.Input((64,)), Twice(), keras.layers.Dense(10)])\n"
+        "    model.compile('sgd', keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=['accuracy'])\n"
+        "    return model\n"
+    )
+    spec = tmp_path / "net.yaml"
+    spec.write_text(
+        "name: net\ndata: {source: digits}\nmodel: {entrypoint: net.py}\ntrain: {engine: tensorflow, batch_size: 64}\n"
+    )
+
+    answer = ganger(home, "run", spec, "--json")
+
+    assert answer.returncode == 0, answer.stderr
+    code = Path(json.loads(answer.stdout)["model_path"], "code")
+    assert {path.name for path in code.iterdir()} >= {"net.py", "beside.py"}

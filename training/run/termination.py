@@ -32,6 +32,15 @@ def end_on_sigterm(patience_s: float = _PATIENCE_S) -> None:
     threading.Thread(target=_insist, args=(receiver, patience_s), name="termination", daemon=True).start()
 
 
+def take_sigterm_back() -> None:
+    """Install our handler of SIGTERM again, after a library has put its own in its place.
+
+    TensorFlow's coordination service does so when a MultiWorkerMirroredStrategy is made (`SigtermNotifier`): a healthy
+    rank would train on until it is killed.
+    """
+    signal.signal(signal.SIGTERM, _raise_terminated)
+
+
 def _hold_back() -> None:
     """Before a fork: until the child has forgotten all this, a SIGTERM to it would be told to its parent's pipe."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

@@ -16,6 +16,7 @@ from training.engines.tensorflow_keras.training_job import TrainingJob, read_tra
 from training.engines.tensorflow_keras.validating import Validator
 from training.engines.tensorflow_keras.weights import hash_weights, norm_weights
 from training.run.rank import RankContext
+from training.run.termination import take_sigterm_back
 from training.spec.pipeline import PipelineSpec
 
 
@@ -31,6 +32,7 @@ def train(ctx: RankContext) -> None:
     spec = PipelineSpec.model_validate(ctx.payload["spec"])
     prepare_runtime(ctx, spec.train.seed)
     strategy = start_strategy(spec.train.strategy, ctx)
+    take_sigterm_back()
     ctx.ready(versions=list_versions(), replicas=strategy.replicas, devices=list_devices())
     run_training(read_training_job(ctx, strategy))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from mlflow.models import ModelSignature
 from mlflow.types.schema import Schema, TensorSpec
 
+from training import settings
 from training.data.dataset import Dataset
 from training.errors import WorkerError
 from training.model_file import ModelFile
@@ -47,7 +49,7 @@ def save_model(model: Any, dataset: Dataset, file: ModelFile, path: Path) -> Non
                 signature=describe_signature(example, predicted),
                 input_example=example,
                 pip_requirements=list_requirements(),
-                code_paths=[str(file.path)] if file.path else None,
+                code_paths=find_code(file.path) if file.path else None,
             )
         except OSError:
             raise  # a full disk is no fault of the model
@@ -57,6 +59,18 @@ def save_model(model: Any, dataset: Dataset, file: ModelFile, path: Path) -> Non
             ) from error
         _lift(folder / "model", folder)
         check_saved(folder, example, predicted)
+
+
+def find_code(path: Path) -> list[str]:
+    """Return the user's files that loading the model needs: the model file and what it has imported from its folder."""
+    folder = path.resolve().parent
+    files = [module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)]
+    beside = {
+        folder / Path(file).resolve().relative_to(folder).parts[0]
+        for file in files
+        if file and Path(file).resolve().is_relative_to(folder) and "site-packages" not in Path(file).parts
+    }
+    return sorted(str(entry) for entry in {path.resolve(), *beside} - {settings.REPOSITORY / "training"})
 
 
 def check_saved(folder: Path, example: Any, predicted: Any) -> None:
