@@ -181,11 +181,13 @@ def test_writer_that_is_killed_leaves_only_whole_ones(tmp_path, said):
         writer.communicate(timeout=30)
 
         found = list(iter_complete(tmp_path, said.append))
-        assert said == []
         assert found[0].meta.step >= 4
+        # The kill may also hit the removal of a checkpoint that is older than those kept; never a newer one.
+        assert all("is damaged" in line and f"step-{found[0].meta.step:08}" not in line for line in said)
+        said.clear()
         for checkpoint in found:
             assert set(checkpoint.read()["w"]) == {checkpoint.meta.step}
-        assert clear_checkpoints(tmp_path) == len(found)
+        assert clear_checkpoints(tmp_path) >= len(found)
         assert list(tmp_path.iterdir()) == []
 
 
