@@ -33,6 +33,13 @@ MISTAKEN_FILES = {
         " m.compile('sgd', 'mse')\n return m",
         {},
     ),
+    "unregistered": (
+        "import keras\nclass Own(keras.layers.Layer):\n def call(self, x): return x\ndef build_model():\n"
+        " m = keras.Sequential([keras.Input((64,)), Own(), keras.layers.Dense(10)])\n"
+        " m.compile('sgd', 'sparse_categorical_crossentropy')\n"
+        " return m",
+        {},
+    ),
     "raises": ("def build_model(): raise KeyError('width')", {}),
     "unknown_parameter": (f"import keras\ndef build_model(units=3, *, rate=1): {BUILD}", {"unit": 4}),
 }

@@ -26,6 +26,7 @@ def test_shims_are_still_needed(two, name):
         ("returns_nothing", "SpecError", "Received: nothing. Does it end in `return model`?"),
         ("not_compiled", "SpecError", "a model that is not compiled. Call model.compile"),
         ("legacy", "SpecError", "a model of tf_keras, the legacy Keras 2. Import keras"),  # K09
+        ("unregistered", "WorkerError", "Own layers and losses need @keras.saving.register_keras_serializable()"),
         ("raises", "KeyError", "width"),
         ("wrong_shape", "WorkerError", "must take rows of shape [64] (float32)"),
         (
@@ -41,6 +42,7 @@ def test_model_file_that_does_not_do(one, name, error, says):
     failure = one.chief.failures[name]
     assert failure["error"] == error
     assert says in failure["message"]
+    assert one.metrics(name) == []  # said before any training
 
 
 def test_evaluation_equals_the_validation_of_the_last_epoch(one, two):

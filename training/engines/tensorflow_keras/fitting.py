@@ -7,7 +7,7 @@ from typing import Any
 from training.engines.tensorflow_keras.agreement import share_from_chief, unify_weights
 from training.engines.tensorflow_keras.feeding import feed_rank
 from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
-from training.engines.tensorflow_keras.keras_model import build_keras_model
+from training.engines.tensorflow_keras.keras_model import build_keras_model, check_savable
 from training.engines.tensorflow_keras.observed_step import observe_steps
 from training.engines.tensorflow_keras.resuming import Progress, restore_progress
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
@@ -42,6 +42,7 @@ def run_training(job: TrainingJob) -> None:
     job.log(str(job.batches))
     with job.strategy.scope():
         model = build_keras_model(job.file, job.dataset, job.spec.train.seed)
+    check_savable(model, job.file.entrypoint)
     progress = restore_progress(job, model)
     if unify_weights(job.strategy, model, is_chief=job.ctx.is_chief):
         job.log("the ranks began with different weights; all took those of rank 0")

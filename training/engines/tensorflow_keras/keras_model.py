@@ -12,6 +12,8 @@ from training.errors import SpecError, WorkerError, spec_error
 from training.model_file import BUILD_MODEL, ModelFile
 
 _FEW_ROWS = 2
+#: What Keras asks of classes and functions that it is to find again.
+OWN_CLASSES = "Own layers and losses need @keras.saving.register_keras_serializable() and get_config()."
 
 
 def build_keras_model(file: ModelFile, dataset: Dataset, seed: int) -> Any:
@@ -39,6 +41,23 @@ def build_keras_model(file: ModelFile, dataset: Dataset, seed: int) -> Any:
             f"Received: {type(error).__name__}: {error}"
         ) from error
     return model
+
+
+def check_savable(model: Any, entrypoint: str) -> None:
+    """Check, before any training, that `model` can be made again from its configuration, as loading it will.
+
+    Call it outside of the strategy's scope: a second model is made here, and given up at once.
+
+    Raises:
+        WorkerError: It cannot.
+    """
+    try:
+        keras.models.model_from_json(model.to_json())
+    except Exception as error:
+        raise WorkerError(
+            f"the model of {entrypoint} must be savable in Keras' format. "
+            f"Received: {type(error).__name__}: {error}. {OWN_CLASSES}"
+        ) from error
 
 
 def check_keras_model(model: object, entrypoint: str) -> None:
