@@ -24,11 +24,11 @@ def home(tmp_path_factory):
     return tmp_path_factory.mktemp("home")
 
 
-def ganger(home, *arguments):
+def ganger(home, *arguments, cwd=None):
     env = {**os.environ, settings.HOME: str(home)}
     env.pop(settings.TRACKING_URI, None)
     command = [str(Path(sys.executable).parent / "ganger"), *map(str, arguments)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
 def start_ganger(home, *arguments, log):
@@ -166,30 +166,75 @@ def test_an_interrupted_training_ends_on_sigterm_and_says_how_to_resume(home, tm
     assert list_marked(outcome["run_id"]) == []
 
 
-def test_a_model_takes_along_what_it_imports_from_beside_it(home, tmp_path):
-    """Success means that the model loads, for whoever has nothing but its folder."""
-    (tmp_path / "beside.py").write_text(
-        "import keras\n\n\n"
-        "@keras.saving.register_keras_serializable()\n"
-        "class Twice(keras.layers.Layer):\n"
-        "    def call(self, x):\n"
-        "        return 2 * x\n"
-    )
-    (tmp_path / "net.py").write_text(
-        "import keras\n"
-        "from beside import Twice\n\n\n"
-        "def build_model():\n"
-        "    model = keras.Sequential([keras.layers.Input((64,)), Twice(), keras.layers.Dense(10)])\n"
-        "    model.compile('sgd', keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=['accuracy'])\n"
-        "    return model\n"
-    )
-    spec = tmp_path / "net.yaml"
-    spec.write_text(
-        "name: net\ndata: {source: digits}\nmodel: {entrypoint: net.py}\ntrain: {engine: tensorflow, batch_size: 64}\n"
-    )
+LAYER = (
+    "import keras\n\n\n"
+    "{decorator}\n"
+    "class Twice(keras.layers.Layer):\n"
+    "    def call(self, x):\n"
+    "        return 2 * x\n\n\n"
+)
+NET = (
+    "def build_model():\n"
+    "    model = keras.Sequential([keras.layers.Input((64,)), Twice(), keras.layers.Dense(10)])\n"
+    "    model.compile('sgd', keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=['accuracy'])\n"
+    "    return model\n"
+)
+REGISTERED = "@keras.saving.register_keras_serializable()"
 
-    answer = ganger(home, "run", spec, "--json")
+
+def write_net(folder, file, text, data="{source: digits}"):
+    (folder / file).write_text(text + NET)
+    spec = folder / "net.yaml"
+    spec.write_text(
+        f"name: net\ndata: {data}\nmodel: {{entrypoint: {file}}}\n"
+        "train: {engine: tensorflow, batch_size: 64, epochs: 1}\n"
+    )
+    return spec
+
+
+def test_a_model_takes_along_what_it_imports_from_beside_it(home, tmp_path):
+    """Success means that the model loads, for whoever has nothing but its folder. `code` is taken by a package."""
+    (tmp_path / "layers").mkdir()
+    (tmp_path / "layers" / "__init__.py").touch()
+    (tmp_path / "layers" / "twice.py").write_text(LAYER.format(decorator=REGISTERED))
+    (tmp_path / "layers" / "heavy.npy").touch()
+    (tmp_path / "beside.py").write_text("from layers.twice import Twice\n")
+    spec = write_net(tmp_path, "code.py", "import keras\nfrom beside import Twice\n\n\n")
+
+    answer = ganger(home, "run", spec, "--json", cwd=tmp_path)
 
     assert answer.returncode == 0, answer.stderr
     code = Path(json.loads(answer.stdout)["model_path"], "code")
-    assert {path.name for path in code.iterdir()} >= {"net.py", "beside.py"}
+    assert {str(path.relative_to(code)) for path in code.rglob("*.*") if path.suffix != ".pyc"} == {
+        "ganger_user_code.py", "beside.py", "layers/__init__.py", "layers/twice.py",
+    }  # fmt: skip
+
+
+def test_a_model_that_does_not_load_elsewhere_fails_before_it_is_registered(home, tmp_path):
+    """What training finds by way of its own path is not part of the model: `evaluate` has nothing but its folder."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "far.py").write_text(LAYER.format(decorator=REGISTERED))
+    text = (
+        f"import sys\n\nimport keras\n\nsys.path.append({str(tmp_path / 'elsewhere')!r})\nfrom far import Twice\n\n\n"
+    )
+    spec = write_net(tmp_path, "net.py", text)
+
+    answer = ganger(home, "run", spec, "--json", cwd=tmp_path / "elsewhere")
+
+    assert answer.returncode != 0
+    outcome = json.loads(answer.stdout)
+    assert outcome["state"] == "failed"
+    assert "must hold a model" in outcome["error"]
+    jobs = {path.parent.name for path in (home / "runs" / outcome["run_id"] / "jobs").glob("*/result.json")}
+    assert {"train", "evaluate"} <= jobs
+    assert "register_model" not in jobs
+
+
+def test_without_held_out_rows_nothing_is_evaluated(home, tmp_path):
+    text = LAYER.format(decorator=REGISTERED)
+    spec = write_net(tmp_path, "net.py", text, data="{source: digits, validation_fraction: 0}")
+
+    answer = ganger(home, "run", spec, "--json", cwd=tmp_path)
+
+    assert answer.returncode == 0, answer.stderr
+    assert "No rows are held out" in answer.stderr

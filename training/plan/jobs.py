@@ -10,7 +10,8 @@ from training.plan.machine import MachineFacts
 from training.plan.run_plan import RunPlan
 from training.spec.pipeline import PipelineSpec
 
-_WORKER = ("-m", "training.worker")
+#: -P: what lies in the folder of whoever started the run replaces no package, and no model is loaded with its help.
+_WORKER = ("-P", "-m", "training.worker")
 
 
 def plan_single_job(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import io
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,8 @@ import numpy as np
 from mlflow.models import ModelSignature
 from mlflow.types.schema import Schema, TensorSpec
 
-from training import settings
 from training.data.dataset import Dataset
+from training.engines.tensorflow_keras.keras_model import OWN_CLASSES
 from training.errors import WorkerError
 from training.model_file import ModelFile
 from training.run.atomic import new_folder
@@ -41,7 +43,7 @@ def save_model(model: Any, dataset: Dataset, file: ModelFile, path: Path) -> Non
     """
     example = np.array(dataset.x[:_EXAMPLE_ROWS])
     predicted = model.predict(example, verbose=0)
-    with new_folder(path) as folder:
+    with new_folder(path) as folder, tempfile.TemporaryDirectory() as code:
         try:
             mlflow.tensorflow.save_model(
                 model,
@@ -49,7 +51,7 @@ def save_model(model: Any, dataset: Dataset, file: ModelFile, path: Path) -> Non
                 signature=describe_signature(example, predicted),
                 input_example=example,
                 pip_requirements=list_requirements(),
-                code_paths=find_code(file.path) if file.path else None,
+                code_paths=gather_code(file.path, Path(code)) if file.path else None,
             )
         except OSError:
             raise  # a full disk is no fault of the model
@@ -61,16 +63,41 @@ def save_model(model: Any, dataset: Dataset, file: ModelFile, path: Path) -> Non
         check_saved(folder, example, predicted)
 
 
-def find_code(path: Path) -> list[str]:
-    """Return the user's files that loading the model needs: the model file and what it has imported from its folder."""
-    folder = path.resolve().parent
-    files = [module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)]
-    beside = {
-        folder / Path(file).resolve().relative_to(folder).parts[0]
-        for file in files
-        if file and Path(file).resolve().is_relative_to(folder) and "site-packages" not in Path(file).parts
+def gather_code(path: Path, target: Path) -> list[str]:
+    """Copy the user's code that loading the model needs into `target`, and return what then lies there.
+
+    That is the model file and every module that was imported from its folder, each where its name will find it.
+    """
+    for name, file in find_code(path).items():
+        package, plain = _list_places(target, name)
+        copy = package if file.name == package.name else plain
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
+    return sorted(str(entry) for entry in target.iterdir())
+
+
+def find_code(path: Path) -> dict[str, Path]:
+    """Return the imported model file `path` and the loaded modules beside and below it, by module name.
+
+    A module counts whose file is where its name says, seen from the folder: an environment that happens to lie below
+    it does not. The model file counts under any name: it has another one where a package had taken its own.
+    """
+    files = {name: str(getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())}
+    return {
+        name: Path(file)
+        for name, file in files.items()
+        if name.partition(".")[0] not in ("training", "__main__")
+        and any(_is_same(place, file) for place in (path, *_list_places(path.parent, name)))
     }
-    return sorted(str(entry) for entry in {path.resolve(), *beside} - {settings.REPOSITORY / "training"})
+
+
+def _list_places(folder: Path, module: str) -> tuple[Path, Path]:
+    place = folder.joinpath(*module.split("."))
+    return place / "__init__.py", place.with_name(f"{place.name}.py")
+
+
+def _is_same(place: Path, file: str) -> bool:
+    return Path(file).name == place.name and place.exists() and place.samefile(file)
 
 
 def check_saved(folder: Path, example: Any, predicted: Any) -> None:
@@ -84,8 +111,7 @@ def check_saved(folder: Path, example: Any, predicted: Any) -> None:
             again = mlflow.pyfunc.load_model(str(folder)).predict(example)
     except Exception as error:
         raise WorkerError(
-            f"the saved model must load again. Received: {type(error).__name__}: {error}. Own layers and losses need "
-            "@keras.saving.register_keras_serializable() and get_config()."
+            f"the saved model must load again. Received: {type(error).__name__}: {error}. {OWN_CLASSES}"
         ) from error
     if isinstance(predicted, np.ndarray) and not np.allclose(again, predicted, rtol=1e-4, atol=1e-5, equal_nan=True):
         difference = float(np.max(np.abs(np.asarray(again) - predicted)))
