@@ -29,7 +29,7 @@ from training.errors import (
 )
 from training.policy.failure import name_error
 from training.run.rank import RankContext
-from training.run.termination import Terminated, end_on_sigterm
+from training.run.termination import Terminated, end_on_sigterm, is_told_to_end
 
 #: Task to the module that has a function of that name.
 TASKS = {
@@ -60,6 +60,9 @@ def main() -> int:
     except Terminated:
         return EXIT_CANCELLED
     except BaseException as error:  # noqa: BLE001 - the border: whatever it is, the supervisor is told
+        if is_told_to_end():
+            print(f"after SIGTERM: {name_error(error)}: {error}", file=sys.stderr, flush=True)
+            return EXIT_CANCELLED
         _end_failed(ctx, error)
     return EXIT_OK
 

@@ -69,6 +69,15 @@ def work(ctx: RankContext) -> None:
         print("cleaned up", flush=True)
 
 
+def fail_when_told_to_end(ctx: RankContext) -> None:
+    """As a collective does whose other side has got its SIGTERM a moment earlier."""
+    print("working", flush=True)
+    try:
+        time.sleep(600)
+    finally:
+        raise ConnectionError("socket closed")
+
+
 def get_stuck(ctx: RankContext) -> None:
     """As in a native call that no signal interrupts: Python's own handlers never get to run."""
     print("stuck", flush=True)
@@ -105,6 +114,7 @@ DOES = {
     "vanish": vanish,
     "two_mistakes": two_mistakes,
     "work": work,
+    "fail_when_told_to_end": fail_when_told_to_end,
     "get_stuck": get_stuck,
     "end_forked_child": end_forked_child,
     "say_rank": say_rank,

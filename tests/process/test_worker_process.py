@@ -89,6 +89,15 @@ def test_a_rank_that_is_told_to_end_cleans_up(job: Job) -> None:
     assert "[rank 0] cleaned up" in job.merged
 
 
+def test_what_fails_after_sigterm_is_no_failure(job: Job) -> None:
+    """K14: a peer that ended first makes a collective raise, in place of our own exception; seen with TensorFlow."""
+    job.start(_plan(job, "fail_when_told_to_end"))
+    job.wait_for_text(r"\[rank 0\] working")
+    result = job.follow(should_stop=lambda: True)
+    assert result.exit_codes == {0: 143}
+    assert "after SIGTERM: ConnectionError: socket closed" in job.merged
+
+
 def test_a_rank_that_is_stuck_in_native_code_ends_all_the_same(job: Job) -> None:
     """K14: as in a collective operation, waiting for a dead peer. Well before the grace period is over."""
     job.start(_plan(job, "get_stuck", limits={"stop_grace_s": 15.0}))

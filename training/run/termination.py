@@ -12,6 +12,7 @@ from training.errors import EXIT_CANCELLED
 
 #: A rank that waits for a dead peer inside of a collective operation never gets to run a Python handler.
 _PATIENCE_S = 2.0
+_told = threading.Event()
 
 
 class Terminated(SystemExit):
@@ -41,6 +42,15 @@ def take_sigterm_back() -> None:
     signal.signal(signal.SIGTERM, _raise_terminated)
 
 
+def is_told_to_end() -> bool:
+    """Return whether SIGTERM has come.
+
+    Whatever fails from then on does so because of it. In a gang a peer that ended a moment earlier makes a collective
+    fail, and that error may take the place of `Terminated` on its way up.
+    """
+    return _told.is_set()
+
+
 def _hold_back() -> None:
     """Before a fork: until the child has forgotten all this, a SIGTERM to it would be told to its parent's pipe."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
@@ -52,6 +62,7 @@ def _let_through() -> None:
 
 def _forget() -> None:
     """In a forked child, such as one of a process pool."""
+    _told.clear()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _let_through()
@@ -59,6 +70,7 @@ def _forget() -> None:
 
 def _raise_terminated(signum: int, frame: object) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: a second one would disturb the clean-up
+    _told.set()
     raise Terminated(EXIT_CANCELLED)
 
 
