@@ -1,13 +1,13 @@
 """The folder of a run's checkpoints: `step-00000120/` with the tensors and what they are.
 
-A checkpoint is written under a temporary name, flushed, then renamed: a folder with a proper name is complete. One
-that was damaged afterwards is recognised by its checksum and passed over aloud. One process writes; any may read.
+A checkpoint is written under a temporary name, flushed, then renamed; it is removed in the opposite order. So a folder
+with a proper name is complete. One that was damaged afterwards is recognised by its checksum and passed over aloud. One
+process writes; any may read.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from pydantic import ConfigDict, ValidationError
 
 from training.checkpoints.tensors import Tensors, measure_tensors, read_tensors, write_tensors
 from training.errors import spec_error
-from training.run.atomic import new_folder, sweep_unfinished
+from training.run.atomic import new_folder, remove_folder, sweep_unfinished
 from training.run.folder import FileModel
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -83,7 +83,7 @@ def write_checkpoint(folder: Path, meta: CheckpointMeta, tensors: Tensors, *, ke
         meta = meta.model_copy(update={"bytes": state.stat().st_size, "sha256": _hash(state)})
         meta.write(temporary / _META)
     for old in _list_folders(folder)[keep:]:
-        shutil.rmtree(old, ignore_errors=True)
+        remove_folder(old)
     return Checkpoint(path, meta)
 
 
@@ -116,7 +116,7 @@ def clear_checkpoints(folder: Path) -> int:
     sweep_unfinished(folder)
     found = _list_folders(folder)
     for path in found:
-        shutil.rmtree(path, ignore_errors=True)
+        remove_folder(path)
     return len(found)
 
 

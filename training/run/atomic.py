@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all: written under a temporary name, flushed to the disk, then renamed."""
+"""Folders that appear, and vanish, whole or not at all: written under a temporary name, flushed, then renamed."""
 
 from __future__ import annotations
 
@@ -49,6 +49,25 @@ def new_folder(path: Path, needed: int = 0) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder so that nobody ever finds a part of it under its name: renamed first, then removed.
+
+    `sweep_unfinished` removes what a kill in mid-removal leaves. A folder that is not there is no error.
+
+    Raises:
+        InfrastructureError: The folder that it is in cannot be written.
+    """
+    old = path.with_name(f"{_OLD}{path.name}")
+    shutil.rmtree(old, ignore_errors=True)  # of a removal that was killed
+    try:
+        path.rename(old)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise explain_os_error(error, path) from error
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def sweep_unfinished(parent: Path, name: str = "") -> list[Path]:
