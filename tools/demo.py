@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 
 import requests
 from rich.console import Console
@@ -19,6 +20,8 @@ from training.run.job import JobResult
 from training.serve import Services, start_services
 
 DAG_ID = "digits"
+#: Ranks of that pipeline.
+WORKERS = 2
 PARSE_TIMEOUT_S = 60.0
 RUN_TIMEOUT_S = 600.0
 POLL_S = 0.5
@@ -29,6 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     console = Console(highlight=False, soft_wrap=True)
     try:
+        make_room(os.environ)
         services = start_services(
             settings.read_home(),
             airflow_port=options.airflow_port,
@@ -42,6 +46,12 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("Interrupted. What was started goes on; stop it with: make stop", file=sys.stderr)
         return 130
+
+
+def make_room(environ: MutableMapping[str, str]) -> None:
+    """Let the ranks of the pipeline share the cores of a machine that has fewer, unless it was told its slots."""
+    if not environ.get(settings.SLOTS):
+        environ[settings.SLOTS] = str(max(WORKERS, settings.read_slots()))
 
 
 def run_pipeline(services: Services, console: Console) -> int:

@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from training.errors import spec_error
+
 #: Folder of runs, prepared data and local MLflow store. With several Airflow workers: storage that they share.
 HOME = "GANGER_HOME"
 #: Folders of pipeline YAML files beside `dags/pipelines`, separated by `os.pathsep`.
@@ -33,6 +35,8 @@ MLFLOW_RUN_ID = "MLFLOW_RUN_ID"
 TRACKING_URI = "MLFLOW_TRACKING_URI"
 #: Address of MLflow's web pages, where it is not the tracking URI itself.
 MLFLOW_UI = "GANGER_MLFLOW_UI"
+#: Slots of this machine: how many ranks may run on it at once. By default one per core that this process may use.
+SLOTS = "GANGER_SLOTS"
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -62,6 +66,22 @@ def read_pipeline_dirs() -> tuple[Path, ...]:
 def read_tracking_uri() -> str:
     """Return the MLflow tracking URI: `$MLFLOW_TRACKING_URI`, or a SQLite file in the home folder."""
     return os.environ.get(TRACKING_URI) or f"sqlite:///{read_home() / 'mlflow.db'}"
+
+
+def read_slots() -> int:
+    """Return the number of slots of this machine: `$GANGER_SLOTS`, or one per core that this process may use.
+
+    Raises:
+        SpecError: The variable holds no whole number of at least 1.
+    """
+    text = os.environ.get(SLOTS, "").strip()
+    if not text:
+        return len(os.sched_getaffinity(0))
+    if not (text.isascii() and text.isdecimal() and int(text) >= 1):
+        raise spec_error(
+            SLOTS, f"must be a whole number of at least 1. Received: {text!r}.", "Unset it for one per core."
+        )
+    return int(text)
 
 
 def read_mlflow_ui() -> str | None:

@@ -29,6 +29,7 @@ os.environ.update(
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
         "AIRFLOW__API__SECRET_KEY": secrets.token_hex(32),
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
+        "GANGER_SLOTS": "4",  # as many ranks as the tests start, on however few cores
     }
 )
 

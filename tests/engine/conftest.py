@@ -1,5 +1,6 @@
 """Three gangs of real ranks, of 1, 2 and 3, each started once; the tests of this folder look at what they left."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from training.data.batches import SPLIT_STREAM, order_epoch, shuffle_rows, slice
 from training.data.store import prepare_dataset
 from training.spec.pipeline import DataSpec, PipelineSpec
 
+os.environ["GANGER_SLOTS"] = "4"  # as many ranks as the tests start, on however few cores
 HERE = Path(__file__).parent
 MLP, CNN = "training.models.mlp", "training.models.cnn"
 MOMENTUM = {"optimizer": "momentum", "learning_rate": 0.05}

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from training.commands.options import json_option, load, set_option, spec_argument
-from training.plan.built import find_absent
+from training.plan.built import find_unfit
 from training.plan.render import render_plan
 from training.settings import read_home
 
@@ -26,6 +26,6 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     file = load(spec, overrides)
     machine = read_machine()
     result = plan_run(file.spec, machine, read_facts(file.spec.data, file.base_dir, read_home()))
-    absent = [*find_absent(file.spec, machine), *find_model_problems(file)]
-    result = result.model_copy(update={"problems": (*result.problems, *map(str, absent))})
+    unfit = [*find_unfit(file.spec, machine), *find_model_problems(file)]
+    result = result.model_copy(update={"problems": (*result.problems, *map(str, unfit))})
     click.echo(result.model_dump_json(indent=2) if as_json else render_plan(result))

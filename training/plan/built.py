@@ -5,8 +5,12 @@ A spec may ask for more; preflight refuses the rest by name, before anything sta
 
 from __future__ import annotations
 
+from collections import Counter
+
 from training.errors import Problem
 from training.plan.machine import MachineFacts
+from training.plan.ranks import place_ranks
+from training.policy.slots import count_slots
 from training.spec.pipeline import PipelineSpec
 
 STRATEGIES: dict[str, tuple[str, ...]] = {
@@ -70,7 +74,26 @@ def find_absent(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
     return [Problem(field="train.engine", message=message, remedy=remedy)]
 
 
+def find_oversized(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
+    """Return a problem for each host that would need more slots than it has: no waiting would help (K13)."""
+    wanted = Counter(placement.host for placement in place_ranks(spec.cluster.workers, machine.hosts))
+    return [
+        Problem(
+            field="cluster.workers",
+            message=f"must need at most the {count_slots(host.slots)} of {host.name}. Received: {wanted[host.name]}.",
+            remedy=f"Use fewer workers, or set GANGER_SLOTS={wanted[host.name]} to let ranks share cores.",
+        )
+        for host in machine.hosts
+        if wanted[host.name] > host.slots
+    ]
+
+
 def check_preflight(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
     """Return everything that keeps `spec` from running on `machine`; an empty list means that it can start."""
     unbuilt = find_unbuilt(spec)
-    return unbuilt or find_absent(spec, machine)
+    return unbuilt or find_unfit(spec, machine)
+
+
+def find_unfit(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
+    """Return what `machine` lacks for `spec`, slots and environment."""
+    return [*find_oversized(spec, machine), *find_absent(spec, machine)]

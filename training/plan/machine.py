@@ -16,10 +16,12 @@ class HostFacts:
     Attributes:
         name: Name or address that the other hosts reach it by.
         cores: Cores that processes may use.
+        slots: Places for ranks: how many may run on it at once, of all gangs together.
     """
 
     name: str = "127.0.0.1"
     cores: int = 1
+    slots: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from training import settings
 from training.environments import read_environment
 from training.plan.machine import EnvironmentFacts, HostFacts, MachineFacts
 
@@ -12,10 +13,14 @@ ENGINE_ENVIRONMENTS = ("tensorflow", "mxnet")
 
 
 def read_machine() -> MachineFacts:
-    """Return the facts about this machine and its environments; imports none of them."""
+    """Return the facts about this machine and its environments; imports none of them.
+
+    Raises:
+        SpecError: `GANGER_SLOTS` holds no number of slots.
+    """
     environments = {"control": EnvironmentFacts(name="control", python=sys.executable)}
     for name in ENGINE_ENVIRONMENTS:
         status = read_environment(name)
         environments[name] = EnvironmentFacts(name=name, python=str(status.python), problem=status.problem)
     cores = len(os.sched_getaffinity(0))
-    return MachineFacts(hosts=(HostFacts(cores=cores),), environments=environments)
+    return MachineFacts(hosts=(HostFacts(cores=cores, slots=settings.read_slots()),), environments=environments)

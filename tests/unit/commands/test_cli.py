@@ -22,8 +22,8 @@ train:
 """
 
 
-def ganger(*arguments, home=None):
-    env = {"PATH": "/usr/bin:/bin", settings.HOME: str(home or "/nonexistent")}
+def ganger(*arguments, home=None, **variables):
+    env = {"PATH": "/usr/bin:/bin", settings.HOME: str(home or "/nonexistent"), **variables}
     command = [str(Path(sys.executable).parent / "ganger"), *map(str, arguments)]
     return subprocess.run(
         command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
@@ -128,6 +128,30 @@ def test_an_approval_without_a_terminal_is_refused_before_the_start(tmp_path):
     assert answer.returncode == 2
     assert "Pass --yes" in answer.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_more_workers_than_slots_are_in_the_plan_and_end_the_run_before_its_start(tmp_path):
+    """K13."""
+    digits = settings.REPOSITORY / "dags/pipelines/digits.yaml"
+
+    planned = ganger("plan", digits, home=tmp_path, GANGER_SLOTS="1")
+    ran = ganger("run", digits, home=tmp_path, GANGER_SLOTS="1")
+
+    sentence = "cluster.workers: must need at most the 1 slot of 127.0.0.1. Received: 2."
+    assert f"not possible  {sentence}" in planned.stdout
+    assert sentence in ran.stderr
+    assert ran.returncode == 2
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("slots", ["0", "-1", "two", "1.5"])
+def test_a_number_of_slots_that_is_none_is_refused(tmp_path, slots):
+    answer = ganger("run", settings.REPOSITORY / "dags/pipelines/digits.yaml", home=tmp_path, GANGER_SLOTS=slots)
+
+    assert answer.returncode == 2
+    assert answer.stderr.endswith(
+        f"GANGER_SLOTS: must be a whole number of at least 1. Received: '{slots}'. Unset it for one per core.\n"
+    )
 
 
 def test_a_missing_model_file_is_in_the_plan_and_ends_the_run_before_its_start(tmp_path):

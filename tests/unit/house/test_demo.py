@@ -4,11 +4,14 @@ import pytest
 from rich.console import Console
 
 from tools.airflow_api import TaskState, parse_task
-from tools.demo import describe_changes
+from tools.demo import WORKERS, describe_changes, make_room
 from tools.demo_summary import DemoSummary, format_seconds, read_outcome, render_summary
+from training import settings
 from training.run.folder import RunFolder
 from training.run.job import JobResult, JobState, TrackingRef
+from training.spec.loader import load_pipeline
 
+DIGITS = settings.REPOSITORY / "dags" / "pipelines" / "digits.yaml"
 SUMMARY = DemoSummary(
     dag_id="digits",
     dag_run_id="manual__1",
@@ -131,3 +134,16 @@ def test_a_run_that_left_nothing_has_no_outcome(tmp_path):
 
 def test_durations_are_short():
     assert [format_seconds(value) for value in (0.04, 59.96, 83.4)] == ["0.0 s", "60.0 s", "83 s"]
+
+
+def test_the_demo_has_a_slot_for_each_of_its_ranks_on_one_core_too(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0})
+    monkeypatch.delenv(settings.SLOTS, raising=False)
+    unset, told = {}, {settings.SLOTS: "8"}
+
+    make_room(unset)
+    make_room(told)
+
+    assert unset == {settings.SLOTS: str(WORKERS)}
+    assert told == {settings.SLOTS: "8"}
+    assert load_pipeline(DIGITS).spec.cluster.workers == WORKERS
