@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from training.policy.patterns import TreatAs
+
 SCHEMA_VERSION: Literal[1] = 1
 
 
@@ -51,8 +53,15 @@ class ProcessPlan(_Plan):
         return f"rank {self.rank} ({self.role})"
 
 
+class FailurePatternPlan(_Plan):
+    """A pattern of the spec: failures in whose words it is found are of the class `treat_as`."""
+
+    pattern: str
+    treat_as: TreatAs
+
+
 class LimitsPlan(_Plan):
-    """Deadlines of a job, all in seconds, and how often it may be restarted."""
+    """Deadlines of a job, all in seconds, and after which failures it may be restarted how often."""
 
     start_timeout_s: float = 120.0
     stall_timeout_s: float = 300.0
@@ -63,6 +72,10 @@ class LimitsPlan(_Plan):
     """The job ends itself when nobody has looked at it for so long."""
     timeout_s: float | None = None
     restarts: int = 0
+    """After failures of the infrastructure."""
+    user_restarts: int = 0
+    """After failures of the user's code."""
+    failure_patterns: tuple[FailurePatternPlan, ...] = ()
 
 
 class TrackingPlan(_Plan):

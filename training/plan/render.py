@@ -26,6 +26,9 @@ def _describe(plan: RunPlan) -> Iterable[tuple[str, str]]:
     yield "steps", _describe_steps(plan)
     yield "checkpoints", plan.checkpoint
     yield "limits", _describe_limits(plan)
+    yield "restarts", _describe_restarts(plan)
+    for number, one in enumerate(plan.limits.failure_patterns):
+        yield "" if number else "failures", f"{one.pattern!r} is treated as {one.treat_as}"
     yield "files", ", ".join(plan.files.values())
     if plan.requirements:
         yield "must reach", ", ".join(plan.requirements)
@@ -60,10 +63,12 @@ def _describe_steps(plan: RunPlan) -> str:
 def _describe_limits(plan: RunPlan) -> str:
     limits = plan.limits
     total = f", {limits.timeout_s:g} s in all" if limits.timeout_s else ""
-    return (
-        f"start within {limits.start_timeout_s:g} s, silent for at most {limits.stall_timeout_s:g} s{total}, "
-        f"{limits.restarts} restarts"
-    )
+    return f"start within {limits.start_timeout_s:g} s, silent for at most {limits.stall_timeout_s:g} s{total}"
+
+
+def _describe_restarts(plan: RunPlan) -> str:
+    limits = plan.limits
+    return f"{limits.restarts} after infrastructure failures, {limits.user_restarts} after failures of the user's code"
 
 
 def _render_ranks(ranks: Iterable[RankPlan]) -> list[str]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from training.plan.batches import BatchPlan, plan_batches
 from training.plan.built import choose_environment, find_unbuilt
 from training.plan.facts import DataFacts
-from training.plan.job import LimitsPlan
+from training.plan.job import FailurePatternPlan, LimitsPlan
 from training.plan.machine import MachineFacts
 from training.plan.ranks import RankPlacement, choose_ports, place_ranks, render_rank_env
 from training.spec.pipeline import PipelineSpec
@@ -133,7 +133,7 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
 
 
 def plan_limits(spec: PipelineSpec) -> LimitsPlan:
-    """Return the deadlines that the training is held to."""
+    """Return the deadlines that the training is held to, and its budgets of restarts."""
     train = spec.train
     return LimitsPlan(
         start_timeout_s=train.start_timeout_s,
@@ -141,6 +141,10 @@ def plan_limits(spec: PipelineSpec) -> LimitsPlan:
         stop_grace_s=train.stop_grace_s,
         timeout_s=train.timeout_s,
         restarts=train.restarts,
+        user_restarts=train.user_restarts,
+        failure_patterns=tuple(
+            FailurePatternPlan(pattern=one.pattern, treat_as=one.treat_as) for one in train.failure_patterns
+        ),
     )
 
 

@@ -119,10 +119,17 @@ class FailureReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureClass:
-    """What kind of failure it is: `kind` names the class in `training.errors`."""
+    """What kind of failure it is.
+
+    Attributes:
+        cause: Why, which decides about restarts.
+        kind: Names the class in `training.errors`, which decides about Airflow's retries.
+        pattern: The pattern of the spec that told it, if one did.
+    """
 
     cause: Cause
     kind: str
+    pattern: str = ""
 
 
 def classify(report: FailureReport) -> FailureClass:
@@ -158,6 +165,16 @@ def find_error_class(name: str) -> type[GangerError] | None:
     """Return the error class of this project that is called `name`, if any; names of Python's own are none."""
     found = getattr(errors, name, None) if name and not hasattr(builtins, name) else None
     return found if isinstance(found, type) and issubclass(found, GangerError) else None
+
+
+def is_certain(error: str) -> bool:
+    """Whether a rank told of an error of this project's that says all by its class.
+
+    >>> is_certain("DivergedError"), is_certain("InfrastructureError"), is_certain("ValueError")
+    (True, False, False)
+    """
+    known = find_error_class(error)
+    return known is not None and issubclass(known, tuple(_CAUSE_OF_ERROR))
 
 
 def match_cause(text: str) -> Cause | None:

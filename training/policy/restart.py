@@ -8,18 +8,34 @@ from dataclasses import dataclass
 
 from training.policy.failure import Cause
 
-#: Failures that the next try may not meet again. What is not listed here fails at once: it would fail the same way.
-RESTARTABLE = frozenset(
-    {
-        Cause.SIGNAL,
-        Cause.LOST_PEER,
-        Cause.PORT_TAKEN,
-        Cause.TEMPORARY,
-        Cause.START_DEADLINE,
-        Cause.STALL,
-        Cause.LATE,
-    }
-)
+
+class Budget(enum.StrEnum):
+    """What the restarts after a failure are counted against."""
+
+    INFRASTRUCTURE = "infrastructure"
+    USER = "user"
+    PORTS = "ports"
+    NEVER = "never"
+
+
+#: Who pays for the restart after a failure; `NEVER` where it would only meet the same, or where the end was wanted.
+BUDGETS: dict[Cause, Budget] = {
+    Cause.SPEC: Budget.NEVER,
+    Cause.PREFLIGHT: Budget.NEVER,
+    Cause.USER_CODE: Budget.USER,
+    Cause.DIVERGED: Budget.NEVER,
+    Cause.OUT_OF_MEMORY: Budget.USER,
+    Cause.OUTPUT_MISSING: Budget.USER,
+    Cause.SIGNAL: Budget.INFRASTRUCTURE,
+    Cause.LOST_PEER: Budget.INFRASTRUCTURE,
+    Cause.PORT_TAKEN: Budget.PORTS,
+    Cause.TEMPORARY: Budget.INFRASTRUCTURE,
+    Cause.START_DEADLINE: Budget.INFRASTRUCTURE,
+    Cause.STALL: Budget.INFRASTRUCTURE,
+    Cause.LATE: Budget.INFRASTRUCTURE,
+    Cause.TIMEOUT: Budget.NEVER,
+    Cause.CANCELLED: Budget.NEVER,
+}
 
 
 class Action(enum.StrEnum):
@@ -53,19 +69,21 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """Restarts what may heal, within a budget, with growing pauses.
+    """Restarts what may heal, within budgets that do not eat into each other, with growing pauses.
 
     A taken port (K04) has a budget of its own: that ports are picked and bound at different moments is our doing, not a
     fault of the job, and fresh ports cost nothing.
 
     Attributes:
-        restarts: Restarts that the spec allows.
+        restarts: Restarts that the spec allows after failures of the infrastructure.
+        user_restarts: Restarts that it allows after failures of the user's code.
         port_retries: Restarts with fresh ports.
         backoff_s: Pause before the first restart, doubled for each further one.
         backoff_max_s: Longest pause.
     """
 
     restarts: int = 0
+    user_restarts: int = 0
     port_retries: int = 3
     backoff_s: float = 1.0
     backoff_max_s: float = 30.0
@@ -79,19 +97,29 @@ class RestartPolicy:
             now: Time, in seconds of the clock that the failures were stamped with.
 
         >>> RestartPolicy(restarts=2).decide(PastFailure(cause=Cause.SIGNAL, at=10.0), [], 10.5)
-        Decision(action=<Action.RESTART: 'restart'>, delay_s=0.5, reason='signal: restart 1 of 2')
+        Decision(action=<Action.RESTART: 'restart'>, delay_s=0.5, reason='signal: restart 1 of 2 (infrastructure)')
         """
-        if failure.cause not in RESTARTABLE:
+        budget = BUDGETS[failure.cause]
+        if budget is Budget.NEVER:
             return Decision(action=Action.FAIL, reason=f"{failure.cause}: a restart would meet the same")
-        of_ports = failure.cause is Cause.PORT_TAKEN
-        used = sum((past.cause is Cause.PORT_TAKEN) == of_ports for past in history)
-        allowed = self.port_retries if of_ports else self.restarts
+        used = sum(BUDGETS[past.cause] is budget for past in history)
+        allowed = self.allowed(budget)
         if used >= allowed:
             why = f"all of {allowed} restarts are used" if allowed else "no restart is allowed"
-            return Decision(action=Action.FAIL, reason=f"{failure.cause}: {why}")
-        pause = 0.0 if of_ports else min(self.backoff_s * 2**used, self.backoff_max_s)
+            return Decision(action=Action.FAIL, reason=f"{failure.cause}: {why} ({budget})")
+        pause = 0.0 if budget is Budget.PORTS else min(self.backoff_s * 2**used, self.backoff_max_s)
         return Decision(
             action=Action.RESTART,
             delay_s=max(0.0, failure.at + pause - now),
-            reason=f"{failure.cause}: restart {used + 1} of {allowed}",
+            reason=f"{failure.cause}: restart {used + 1} of {allowed} ({budget})",
         )
+
+    def allowed(self, budget: Budget) -> int:
+        """Return how many restarts a budget holds."""
+        sizes = {
+            Budget.INFRASTRUCTURE: self.restarts,
+            Budget.USER: self.user_restarts,
+            Budget.PORTS: self.port_retries,
+            Budget.NEVER: 0,
+        }
+        return sizes[budget]

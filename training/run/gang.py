@@ -12,6 +12,7 @@ from collections.abc import Callable
 from training.launch.api import Gang
 from training.plan.job import JobPlan
 from training.policy.failure import Cause
+from training.policy.patterns import compile_pattern
 from training.run.event import Event
 from training.run.hearing import Hearing
 from training.run.job import RankStatus
@@ -54,7 +55,11 @@ class GangWatch:
         now: float,
         on_event: Callable[[Event], None] = lambda _: None,
     ) -> None:
-        self.ranks = {p.rank: RankWatch(process=p, pid=gang.pids.get(p.rank), sign_at=now) for p in plan.processes}
+        patterns = tuple(compile_pattern(one.pattern, one.treat_as) for one in plan.limits.failure_patterns)
+        self.ranks = {
+            process.rank: RankWatch(process=process, pid=gang.pids.get(process.rank), sign_at=now, patterns=patterns)
+            for process in plan.processes
+        }
         self.phase = Phase.WATCHING
         self.verdict: Verdict | None = None
         self._gang = gang

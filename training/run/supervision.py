@@ -83,7 +83,7 @@ class Supervision:
         self._around = around
         self._journal = around.journal
         self._tracker = around.tracker
-        self._policy = RestartPolicy(restarts=plan.limits.restarts)
+        self._policy = RestartPolicy(restarts=plan.limits.restarts, user_restarts=plan.limits.user_restarts)
         self._history: list[PastFailure] = []
         self._lease = LeaseWatch(plan.limits.lease_s, now)
         self._progress = Progress(folder)

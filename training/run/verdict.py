@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from training.policy.failure import KINDS, Cause, signal_of
+from training.policy.failure import KINDS, Cause, FailureClass, signal_of
 from training.run.event import Failure
 from training.run.job import FailureHeadline
 from training.run.watch import RankWatch
@@ -39,7 +39,7 @@ def judge_rank(rank: RankWatch, at: float) -> Verdict:
         rank,
         found.cause,
         at,
-        message=_say_what_happened(rank),
+        message=f"{_say_what_happened(rank)}{_say_why(found)}",
         kind=found.kind,
         detail=_explain(told) if told is not None else None,
     )
@@ -122,6 +122,10 @@ def _say_what_happened(rank: RankWatch) -> str:
     message = told.message.strip().split("\n")
     more = " …" if len(message) > 1 else ""
     return f"{told.error}: {message[0]}{more} ({describe_exit(code)})"
+
+
+def _say_why(found: FailureClass) -> str:
+    return f", treated as {found.cause} by the spec's pattern {found.pattern!r}" if found.pattern else ""
 
 
 def _explain(told: Failure) -> str:

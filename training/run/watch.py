@@ -7,7 +7,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from training.plan.job import ProcessPlan
-from training.policy.failure import Cause, FailureClass, FailureReport, classify
+from training.policy.failure import Cause, FailureClass, FailureReport
+from training.policy.patterns import FailurePattern, classify_by
 from training.policy.stall import RankSign
 from training.run.event import Checkpoint, Done, Epoch, Event, Failure, Heartbeat, Model, Ready, Result, Step
 from training.run.job import RankStatus
@@ -23,6 +24,7 @@ class RankWatch:
         process: Its plan.
         pid: Its process id, where the backend tells.
         sign_at: When it last printed or told anything.
+        patterns: Those of the spec.
         ready: Whether it has joined.
         exit_code: What it exited with, negative for a signal; None while it runs.
         done: Whether it told that its task returned.
@@ -33,6 +35,7 @@ class RankWatch:
     process: ProcessPlan
     pid: int | None
     sign_at: float
+    patterns: tuple[FailurePattern, ...] = ()
     ready: bool = False
     done: bool = False
     exit_code: int | None = None
@@ -111,13 +114,14 @@ class RankWatch:
         if self.left_early:  # whatever its last lines say: it was not the peers that ended it
             return FailureClass(cause=Cause.USER_CODE, kind="WorkerError")
         told = self.failure
-        return classify(
+        return classify_by(
+            self.patterns,
             FailureReport(
                 exit_code=told.exit_code if told is not None and not self.exit_code else self.exit_code,
                 error=told.error if told is not None else "",
                 message=told.message if told is not None else "",
                 lines=tuple(self.lines),
-            )
+            ),
         )
 
     def status(self) -> RankStatus:

@@ -80,6 +80,8 @@ class _Reference:
         """Return the blocks that a value may be, and `.<name>` when it is a mapping from names to such blocks."""
         if isinstance(node.get("additionalProperties"), dict):
             return ".<name>", self._find_blocks(node["additionalProperties"])[1]
+        if node.get("type") == "array":
+            return "[]", self._find_blocks(node["items"])[1]
         if "$ref" in node:
             return "", [self._definitions[node["$ref"].rpartition("/")[2]]]
         members = [*node.get("anyOf", ()), *node.get("oneOf", ())]
@@ -117,7 +119,8 @@ def _name_type(node: Node) -> str:
         return "block"
     kind = node.get("type")
     if kind == "array":
-        return f"list of {_name_type(node['items'])}"
+        items = _name_type(node["items"])
+        return "list of blocks" if items == "block" else f"list of {items}"
     if kind == "object":
         values = node.get("additionalProperties")
         return f"block of names to {_name_type(values)}" if isinstance(values, dict) else "block of any keys"

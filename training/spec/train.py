@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from training.spec.base import Count, PositiveInt, Seconds, Seed, SpecModel, Text
+from training.spec.failures import FailurePatternSpec
 
 
 class CheckpointSpec(SpecModel):
@@ -28,7 +29,11 @@ class _Train(SpecModel):
     checkpoint: CheckpointSpec = CheckpointSpec()
     """When checkpoints are written."""
     restarts: Count = 2
-    """How often the gang may be restarted after a failure that a restart can heal."""
+    """How often the gang may be restarted after a failure of the infrastructure: a killed rank, a stall."""
+    user_restarts: Count = 0
+    """How often it may be restarted after a failure of the user's code: it raised, or ran out of memory."""
+    failure_patterns: tuple[FailurePatternSpec, ...] = ()
+    """What the words of a failed rank mean, where Ganger cannot know; tried in order."""
     start_timeout_s: Seconds = 120.0
     """Seconds within which every rank must be ready."""
     stall_timeout_s: Seconds = 300.0

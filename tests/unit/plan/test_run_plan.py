@@ -41,6 +41,20 @@ def test_shipped_pipelines_have_the_reviewed_plan(path):
     assert text == (GOLDEN / f"{path.stem}.plan.txt").read_text()
 
 
+def test_budgets_and_patterns_are_carried_and_shown():
+    """K17."""
+    patterns = [{"pattern": "quota", "treat_as": "temporary"}, {"pattern": "^nets", "treat_as": "spec"}]
+    plan = plan_run(make_spec(restarts=1, user_restarts=3, failure_patterns=patterns), MACHINE, DIGITS)
+
+    assert [one.model_dump() for one in plan.limits.failure_patterns] == patterns
+    assert (plan.limits.restarts, plan.limits.user_restarts) == (1, 3)
+    lines = render_plan(plan).splitlines()
+    assert "restarts      1 after infrastructure failures, 3 after failures of the user's code" in lines
+    assert lines[lines.index("failures      'quota' is treated as temporary") + 1] == (
+        "              '^nets' is treated as spec"
+    )
+
+
 def test_ranks_are_told_of_each_other_through_tf_config():
     plan = plan_run(make_spec(), MACHINE, DIGITS)
 

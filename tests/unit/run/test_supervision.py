@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from fakes.stepping import LIMITS, World, epoch, failure, ready, result, step
 
-from training.errors import LaunchError, PreflightError
-from training.plan.job import ProcessPlan
+from training.errors import InfrastructureError, LaunchError, PreflightError, WorkerError
+from training.plan.job import FailurePatternPlan, ProcessPlan
 from training.run.event import Heartbeat, parse_line
+from training.run.follow import raise_for
 from training.run.job import FailureHeadline, JobState
 from training.run.outside import Outside
 
@@ -386,7 +387,7 @@ def test_what_may_heal_is_restarted_with_a_higher_attempt(tmp_path: Path) -> Non
         world.gang.end(rank)
     done = world.run_to_end()
     assert (done.state, done.attempts, done.failure) == (JobState.SUCCEEDED, 2, None)
-    assert "killed by SIGKILL; signal: restart 1 of 1" in done.notes[0]
+    assert "killed by SIGKILL; signal: restart 1 of 1 (infrastructure)" in done.notes[0]
     assert "---- attempt 2 of toy/train ----\nready  1 thread\nagain\n" in world.folder.rank_log(0).read_text()
 
 
@@ -408,6 +409,66 @@ def test_user_errors_are_not_restarted(tmp_path: Path) -> None:
     assert (_headline(world).kind, len(world.launcher.gangs)) == ("SpecError", 1)
 
 
+def test_failures_of_user_code_have_a_budget_of_their_own(tmp_path: Path) -> None:
+    """K17: a killed rank does not use it up, and it does not heal a killed rank."""
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 1, "user_restarts": 1}))
+    for attempt, fail in enumerate((_raise, _kill, _raise)):
+        world.tick_until(lambda wanted=attempt: len(world.launcher.gangs) == wanted + 1)  # type: ignore[misc]
+        fail(world)
+    done = world.run_to_end()
+    assert (done.attempts, _headline(world).kind) == (3, "WorkerError")
+    assert "user code: restart 1 of 1 (user)" in done.notes[0]
+    assert "signal: restart 1 of 1 (infrastructure)" in done.notes[1]
+    assert "[ganger] user code: all of 1 restarts are used (user)" in world.merged
+
+
+def test_a_pattern_of_the_spec_decides_what_a_failure_is(tmp_path: Path) -> None:
+    """K17: an exception of the user's own, known by its words, is restarted, and Airflow may try again."""
+    patterns = (FailurePatternPlan(pattern="boom$", treat_as="temporary"),)
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 1, "failure_patterns": patterns}))
+    for attempt in range(2):
+        world.tick_until(lambda wanted=attempt: len(world.launcher.gangs) == wanted + 1)  # type: ignore[misc]
+        _raise(world)
+    done = world.run_to_end()
+    with pytest.raises(InfrastructureError, match="ValueError: boom") as caught:
+        raise_for(done)
+    assert (done.attempts, caught.value.retryable) == (2, True)
+    assert ", treated as temporary by the spec's pattern 'boom$'" in _headline(world).message
+    assert "temporary: restart 1 of 1 (infrastructure)" in done.notes[0]
+
+
+def test_a_pattern_can_also_forbid_what_would_be_restarted(tmp_path: Path) -> None:
+    patterns = (FailurePatternPlan(pattern="licence", treat_as="user_code"),)
+    world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 5, "failure_patterns": patterns}))
+    world.start()
+    world.gang.say(1, "the licence server is gone", "err")
+    world.gang.crash(1, -signal.SIGABRT)
+    with pytest.raises(WorkerError) as caught:
+        raise_for(world.run_to_end())
+    assert (world.result.attempts, caught.value.retryable) == (1, False)
+
+
+def test_no_pattern_trains_on_with_a_loss_that_is_no_number(tmp_path: Path) -> None:
+    """K30."""
+    patterns = (FailurePatternPlan(pattern=".", treat_as="temporary"),)
+    limits = LIMITS.model_copy(update={"restarts": 5, "user_restarts": 5, "failure_patterns": patterns})
+    world = World(tmp_path, limits=limits)
+    world.start()
+    world.gang.say(1, "loss is nan")
+    world.gang.tell(step(1, 5, loss=math.nan))
+    assert (world.run_to_end().attempts, _headline(world).kind) == (1, "DivergedError")
+
+
+def _raise(world: World) -> None:
+    world.tick()
+    world.gang.tell(failure(1, "ValueError", "boom"))
+    world.gang.crash(1, 70)
+
+
+def _kill(world: World) -> None:
+    world.gang.crash(0, -signal.SIGKILL)
+
+
 def test_a_taken_port_is_tried_again_with_fresh_ports_a_few_times(tmp_path: Path) -> None:
     """K04: bounded, the whole gang together, and without using up the restarts of the spec."""
     world = World(tmp_path, plan_fields={"ports": ("chief",)})
@@ -418,7 +479,7 @@ def test_a_taken_port_is_tried_again_with_fresh_ports_a_few_times(tmp_path: Path
     done = world.run_to_end()
     assert (_headline(world).kind, done.attempts) == ("LaunchError", 4)
     assert len({gang.ports["chief"] for gang in world.launcher.gangs}) == 4
-    assert "all of 3 restarts are used" in world.merged
+    assert "all of 3 restarts are used (ports)" in world.merged
 
 
 def test_no_restart_after_somebody_asked_for_the_end(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ train:
   engine: tensorflow
 """
 TRAIN_KEYS = (
-    "epochs, batch_size, seed, checkpoint, restarts, start_timeout_s, stall_timeout_s, stop_grace_s, timeout_s, "
-    "script, args, engine, strategy"
+    "epochs, batch_size, seed, checkpoint, restarts, user_restarts, failure_patterns, start_timeout_s, "
+    "stall_timeout_s, stop_grace_s, timeout_s, script, args, engine, strategy"
 )
 TENSORFLOW = "single, mirrored, multi_worker_mirrored, parameter_server, central_storage, tpu or pipeline"
 
@@ -36,6 +36,38 @@ WRONG_VALUES = {
     BASE + "  stall_timeout_s: 5m\n": ["p.yaml:8: train.stall_timeout_s: must be a number. Received: the text '5m'."],
     BASE + "  stall_timeout_s: 0\n": ["p.yaml:8: train.stall_timeout_s: must be more than 0. Received: 0."],
     BASE + "  seed: 4294967296\n": ["p.yaml:8: train.seed: must be less than 4294967296. Received: 4294967296."],
+    BASE + "  failure_patterns: [{pattern: '[', treat_as: temporary}]\n": [
+        "p.yaml:8: train.failure_patterns[0].pattern: must be a regular expression, and this has unterminated "
+        "character set at character 1. Received: the text '['."
+    ],
+    BASE + "  failure_patterns:\n  - pattern: quota\n    treat_as: temporary\n  - {pattern: 'a**', treat_as: spec}\n": [
+        "p.yaml:11: train.failure_patterns[1].pattern: must be a regular expression, and this has multiple repeat "
+        "at character 3. Received: the text 'a**'."
+    ],
+    BASE + "  failure_patterns:\n  - {pattern: '(?P<n>x', treat_as: temporary}\n": [
+        "p.yaml:9: train.failure_patterns[0].pattern: must be a regular expression, and this has a mistake (missing ), "
+        "unterminated subpattern) at character 1. Received: the text '(?P<n>x'."
+    ],
+    BASE + "  failure_patterns: [{pattern: '[[a]', treat_as: spec}]\n": [
+        "p.yaml:8: train.failure_patterns[0].pattern: must be a regular expression of one meaning (possible nested set "
+        "at position 1). Received: the text '[[a]'."
+    ],
+    BASE + "  failure_patterns: [{pattern: '(quota)?', treat_as: temporary}]\n": [
+        "p.yaml:8: train.failure_patterns[0].pattern: must not match the empty text, which is found in what every "
+        "failure says. Received: the text '(quota)?'."
+    ],
+    BASE + "  failure_patterns: [{pattern: '(\\w+\\s?)+:', treat_as: temporary}]\n": [
+        "p.yaml:8: train.failure_patterns[0].pattern: must not repeat what has a repeat in it, as `(a+)+` does: "
+        "looking for it may take for ever; the words alone are enough. Received: the text '(\\w+\\s?)+:'."
+    ],
+    BASE + "  failure_patterns: [{pattern: quota, treat_as: tempory}]\n": [
+        "p.yaml:8: train.failure_patterns[0].treat_as: must be user_code, out_of_memory, diverged, lost_peer, "
+        "port_taken, temporary or spec. Received: the text 'tempory'. Did you mean `temporary`?"
+    ],
+    BASE + "  failure_patterns: [{pattern: quota}]\n": [
+        "p.yaml:8: train.failure_patterns[0].treat_as: is missing. Add `treat_as:` (class of the failure, which "
+        "decides about restarts (docs/guides/failures.md))."
+    ],
     BASE + "  script: t.py\n  args: --fast\n": [
         "p.yaml:4: model: must not be given together with `train.script`. Remove one of them.",
         "p.yaml:9: train.args: must be a list. Received: the text '--fast'. Write [--fast].",

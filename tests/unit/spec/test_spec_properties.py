@@ -1,6 +1,7 @@
 """Properties: whatever goes in, a spec or a `SpecError` comes out; a spec survives being written and read."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,13 @@ def trains(draw, workers):
         seed=st.integers(0, 2**32 - 1),
         checkpoint=optional(every_steps=st.none() | st.integers(1, 99), keep=st.integers(1, 9)),
         restarts=st.integers(0, 9),
+        user_restarts=st.integers(0, 9),
+        failure_patterns=st.lists(
+            st.fixed_dictionaries(
+                {"pattern": FILLED.map(re.escape), "treat_as": st.sampled_from(["spec", "temporary"])}
+            ),
+            max_size=3,
+        ),
         start_timeout_s=SECONDS,
         timeout_s=st.none() | SECONDS,
     )
