@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from airflow.sdk import DAG, BaseOperator
 
 from ganger.doc import render_problems
-from ganger.errors import report_failure, to_airflow
+from ganger.errors import RETRY_POLICY, report_failure, to_airflow
 from training.errors import Problem, SpecError
 
 TAG = "broken spec"
@@ -24,7 +24,7 @@ class BrokenSpecOperator(BaseOperator):
     ui_color = "#f4c7c3"
 
     def __init__(self, *, problems: Sequence[Problem], **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(retry_policy=RETRY_POLICY, **kwargs)
         self.problems = tuple(problems)
         self.on_failure_callback = [*self.on_failure_callback, report_failure]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk.exceptions import AirflowException
 
 from training.errors import GangerError
 
 
-class StepFailed(AirflowFailException):
-    """A step failed, and another try would fail in the same way.
+class StepFailed(AirflowException):
+    """A step failed, and another try would fail in the same way. Airflow retries it all the same where no policy says.
 
     Attributes:
         report: The whole story: headline, then the traceback or the last lines of the rank that failed first.
@@ -28,6 +29,16 @@ class StepInterrupted(AirflowException):
     def __init__(self, headline: str, report: str) -> None:
         self.report = report
         super().__init__(headline)
+
+
+#: What the step operators do about failures, by the same classes as the supervisor restarts gangs. It is not asked when
+#: the task's process dies: then Airflow retries, and the next try joins the gang or resumes.
+RETRY_POLICY = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(StepFailed, RetryAction.FAIL, reason="another try would fail in the same way"),
+        RetryRule(StepInterrupted, RetryAction.RETRY, reason="the next try may not meet this failure"),
+    ]
+)
 
 
 def to_airflow(error: GangerError) -> StepFailed | StepInterrupted:

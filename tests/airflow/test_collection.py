@@ -127,12 +127,13 @@ def test_a_task_reads_no_other_file(folder: Path) -> None:
 
 
 def test_the_broken_dag_fails_with_its_problems_and_is_not_retried(folder: Path) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from ganger.errors import RETRY_POLICY, StepFailed
 
     path = write(folder, "bad", "name: [")
     task = build_dags([folder])["bad"].get_task("correct_the_file")
-    with pytest.raises(AirflowFailException, match=str(path)):
+    with pytest.raises(StepFailed, match=str(path)):
         type(task).execute.__wrapped__(task, {})
+    assert task.retry_policy is RETRY_POLICY
 
 
 SERIALIZE = """

@@ -13,6 +13,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.models.dagrun import DagRun
 from airflow.sdk import DAG
 from conftest import REPOSITORY, SPEC
+from fake_training import FakeTraining
 
 from training import steps
 from training.errors import InfrastructureError, LaunchError, WorkerError
@@ -32,6 +33,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     for name in STEPS:
         monkeypatch.setattr(steps, name, lambda ctx, name=name: names.append(name) or {"step": name})
+    FakeTraining(lambda ctx: names.append("train") or {"step": "train"}).install(monkeypatch)
     monkeypatch.setattr(steps, "release_cluster", lambda run: names.append("release_cluster"))
     return names
 
@@ -45,7 +47,10 @@ def answer(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
             calls.append(step)
             return act(ctx)
 
-        monkeypatch.setattr(steps, step, fake)
+        if step == "train":
+            FakeTraining(fake).install(monkeypatch)
+        else:
+            monkeypatch.setattr(steps, step, fake)
 
     return set_answer
 

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import DAG, ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk.exceptions import AirflowException
 from conftest import REPOSITORY, SPEC
 from structlog.testing import capture_logs
 
@@ -117,7 +118,7 @@ def test_parameters_of_the_dag_run_change_the_spec(path: Path, answer: Callable[
 def test_unknown_parameters_are_refused_where_the_form_is_ours(path: Path) -> None:
     """K53."""
     operator = TensorFlowTrainingOperator(task_id="t", pipeline=path, refuse_unknown_params=True)
-    with pytest.raises(AirflowFailException, match=r"params.epoch: .*Did you mean epochs\?"):
+    with pytest.raises(StepFailed, match=r"params.epoch: .*Did you mean epochs\?"):
         execute(operator, {"epoch": 9})
 
 
@@ -126,10 +127,11 @@ def test_what_a_retry_may_heal_is_retried(
     error: GangerError, path: Path, answer: Callable[..., list[StepContext]]
 ) -> None:
     answer("train", error)
+    operator = TensorFlowTrainingOperator(task_id="t", pipeline=path)
     with pytest.raises(StepInterrupted) as caught:
-        execute(TensorFlowTrainingOperator(task_id="t", pipeline=path))
-    assert isinstance(caught.value, AirflowException)
-    assert not isinstance(caught.value, AirflowFailException)
+        execute(operator)
+    decision = operator.retry_policy.evaluate(caught.value, 1, 1)
+    assert (decision.action, decision.reason) == (RetryAction.RETRY, "the next try may not meet this failure")
 
 
 @pytest.mark.parametrize(
@@ -140,8 +142,23 @@ def test_what_no_retry_can_heal_fails_for_good(
 ) -> None:
     """K17."""
     answer("train", error)
-    with pytest.raises(AirflowFailException):
-        execute(TensorFlowTrainingOperator(task_id="t", pipeline=path))
+    operator = TensorFlowTrainingOperator(task_id="t", pipeline=path)
+    with pytest.raises(StepFailed) as caught:
+        execute(operator)
+    decision = operator.retry_policy.evaluate(caught.value, 1, 5)
+    assert (decision.action, decision.reason) == (RetryAction.FAIL, "another try would fail in the same way")
+
+
+def test_failures_that_are_not_ours_are_left_to_the_number_of_retries(path: Path) -> None:
+    operator = TensorFlowTrainingOperator(task_id="t", pipeline=path)
+    assert operator.retry_policy.evaluate(ValueError("x"), 1, 1).action is RetryAction.DEFAULT
+
+
+@pytest.mark.parametrize("policy", [None, ExceptionRetryPolicy(rules=[RetryRule(ValueError)])])
+def test_another_retry_policy_can_be_given(policy: ExceptionRetryPolicy | None, path: Path) -> None:
+    assert TensorFlowTrainingOperator(task_id="t", pipeline=path, retry_policy=policy).retry_policy is policy
+    with DAG("p", schedule=None, default_args={"retry_policy": policy}):
+        assert TensorFlowTrainingOperator(task_id="t", pipeline=path).retry_policy is policy
 
 
 def test_the_error_is_one_line_and_brings_no_frames_of_ours(
@@ -202,7 +219,7 @@ def test_large_results_go_to_the_run_folder(path: Path, answer: Callable[..., li
 def test_results_that_are_no_json_fail_by_key_and_type(path: Path, answer: Callable[..., list[StepContext]]) -> None:
     """K52."""
     answer("train", {"model": Path("x")})
-    with pytest.raises(AirflowFailException, match=r"result model must be plain JSON.*PosixPath"):
+    with pytest.raises(StepFailed, match=r"result model must be plain JSON.*PosixPath"):
         execute(TensorFlowTrainingOperator(task_id="train", pipeline=path))
 
 

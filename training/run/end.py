@@ -32,7 +32,7 @@ def cancel(folder: JobFolder, reason: str) -> None:
 def stop(folder: JobFolder, reason: str, wait_s: float = 60.0) -> JobResult | None:
     """End the job, by force if it has not ended after `wait_s` seconds, and return its result; None if it never ran.
 
-    A job that is over is left as it is.
+    A job that is over is left as it is, and so is one that somebody starts anew meanwhile; then None is returned, too.
     """
     if not folder.job.exists():
         return None
@@ -42,8 +42,11 @@ def stop(folder: JobFolder, reason: str, wait_s: float = 60.0) -> JobResult | No
     cancel(folder, reason)
     deadline = time.monotonic() + wait_s
     while is_supervised(folder) and time.monotonic() < deadline:
+        if not folder.cancel.exists():  # whoever starts a job takes it away
+            return None
         time.sleep(_POLL_S)
-    _kill_supervisor(folder)
+    if time.monotonic() >= deadline:
+        _kill_supervisor(folder)
     return clean_up(folder, cancelled=reason)
 
 

@@ -19,6 +19,9 @@ from pydantic import BaseModel
 
 from training import settings
 
+#: Folder, in a run folder, of trainings that gave way to another one.
+EARLIER = "earlier"
+
 
 def write_atomic(path: Path, text: str, *, durable: bool = True) -> None:
     """Write `text` so that a reader sees the old file or the whole new one, never a part.
@@ -124,6 +127,11 @@ class JobFolder:
         return self.path / "lease"
 
     @property
+    def follower(self) -> Path:
+        """Names who follows the job; whoever came before has no say in its end any more."""
+        return self.path / "follower"
+
+    @property
     def cancel(self) -> Path:
         """Exists when somebody asked for the end; its text says who."""
         return self.path / "cancel"
@@ -207,6 +215,22 @@ class RunFolder:
     def job(self, name: str, map_index: int = -1) -> JobFolder:
         """Return the folder of the job `name`, one per mapped task instance."""
         return JobFolder(self.path / "jobs" / (name if map_index < 0 else f"{name}.{map_index}"))
+
+    def set_aside(self, number: int) -> RunFolder:
+        """Return where training `number` of this run (from 1) is kept, once another one has taken its place."""
+        return RunFolder(self.path / EARLIER / str(number) / self.run_id)
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether this is what `set_aside` returned for some run."""
+        return self.path.parent.parent.name == EARLIER and self.path.parent.name.isdigit()
+
+    def earlier(self) -> list[RunFolder]:
+        """Return the trainings of the run that were set aside before this one, the newest first."""
+        folder = self.path.parent.parent if self.is_set_aside else self.path / EARLIER
+        numbers = sorted((int(path.name) for path in folder.glob("*") if path.name.isdigit()), reverse=True)
+        before = int(self.path.parent.name) if self.is_set_aside else len(numbers) + 1
+        return [RunFolder(folder / str(number) / self.run_id) for number in numbers if number < before]
 
     def jobs(self) -> Iterator[JobFolder]:
         """Yield the folders of all jobs that were started, by name."""

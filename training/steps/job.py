@@ -1,10 +1,12 @@
-"""Runs one job to its end for a step: start or re-attach, follow, turn the result into a value or an error."""
+"""Runs one job for a step: starts it or joins it, follows it, turns its result into a value or an error."""
 
 from __future__ import annotations
 
 from training.plan.job import JobPlan
+from training.run.folder import JobFolder, write_atomic
 from training.run.follow import cancel, follow, log_size, raise_for, start_or_attach, stop
-from training.run.job import JobResult
+from training.run.job import JobResult, JobStatus
+from training.run.standing import Standing, read_standing
 from training.steps.context import StepContext
 
 
@@ -19,14 +21,48 @@ def run_job(ctx: StepContext, plan: JobPlan, *, again: bool = False) -> JobResul
     Raises:
         GangerError: The job failed or was cancelled; the class says whether a retry makes sense.
     """
+    return follow_job(ctx, plan.name, offset=start_job(ctx, plan, again=again))
+
+
+def start_job(ctx: StepContext, plan: JobPlan, *, again: bool = False) -> int:
+    """Have the job of `plan` run, and return from where in its log to follow it: earlier tries were told before.
+
+    Args:
+        ctx: The run.
+        plan: What to start, where no such job runs.
+        again: Start it even if it has succeeded before.
+
+    Raises:
+        LaunchError: It cannot be started.
+    """
     folder = ctx.run.job(plan.name, ctx.map_index)
-    seen = log_size(folder)  # of earlier tries: they were told then
+    _claim(ctx, folder)
+    _await_cancelled(ctx, folder)
+    seen = log_size(folder)
     limits = plan.limits.model_copy(update={"lease_s": ctx.lease_s})
     plan = plan.model_copy(update={"limits": limits})
-    attached = start_or_attach(folder, plan, keep_succeeded=not again, on_line=ctx.log)
-    if attached:
-        ctx.log(f"{plan.name} is running already: following it.")
-    result = follow(folder, on_line=ctx.log, offset=0 if attached else seen)
+    if start_or_attach(folder, plan, keep_succeeded=not again, on_line=ctx.log):
+        return join_job(ctx, plan.name)
+    return seen
+
+
+def join_job(ctx: StepContext, name: str) -> int:
+    """Become the follower of a job that runs, say how far it is, and return from where in its log to follow it."""
+    folder = ctx.run.job(name, ctx.map_index)
+    _claim(ctx, folder)
+    status = JobStatus.read(folder.status)
+    where = f"at step {status.step}" if status is not None and status.step else "before its first step"
+    ctx.log(f"{name} is running already: following it, {where}. Its log so far:")
+    return 0
+
+
+def follow_job(ctx: StepContext, name: str, *, offset: int = 0) -> JobResult:
+    """Follow a job from `offset` in its log to its end, and return its result.
+
+    Raises:
+        GangerError: The job failed or was cancelled; the class says whether a retry makes sense.
+    """
+    result = follow(ctx.run.job(name, ctx.map_index), on_line=ctx.log, offset=offset)
     for note in result.notes:
         ctx.log(f"note: {note}")
     raise_for(result)
@@ -34,8 +70,34 @@ def run_job(ctx: StepContext, plan: JobPlan, *, again: bool = False) -> JobResul
 
 
 def cancel_step(ctx: StepContext, step: str, reason: str) -> None:
-    """End the job of `step`, if one runs, and wait until its processes are gone."""
+    """End the job of `step`, if one runs and nobody else has come to follow it, and wait until its processes are gone.
+
+    Airflow may end a try that it took for dead when the next one has joined the gang already.
+    """
     folder = ctx.run.job(step, ctx.map_index)
-    if folder.job.exists() and not folder.result.exists():
-        cancel(folder, reason)
-        stop(folder, reason)
+    if not folder.job.exists() or folder.result.exists():
+        return
+    follower = _read_follower(folder)
+    if follower not in ("", ctx.follower):
+        ctx.log(f"{step} goes on: {follower} follows it now.")
+        return
+    cancel(folder, reason)
+    stop(folder, reason)
+
+
+def _claim(ctx: StepContext, folder: JobFolder) -> None:
+    write_atomic(folder.follower, ctx.follower, durable=False)
+
+
+def _read_follower(folder: JobFolder) -> str:
+    try:
+        return folder.follower.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+
+
+def _await_cancelled(ctx: StepContext, folder: JobFolder) -> None:
+    """Let a job end whose end somebody wanted for an earlier try: this one shall run."""
+    if read_standing(folder) is Standing.ENDING:
+        ctx.log(f"{folder.job_id} is being cancelled: waiting for its end, then it starts anew.")
+        follow(folder)

@@ -82,6 +82,7 @@ def _check_tracking(ctx: StepContext) -> None:
         plan_single_job(
             run_id=ctx.run.run_id, name="provision_cluster", python=sys.executable, payload=payload, tracks=True
         ),
+        again=True,  # the server of then may be away now
     )
 
 

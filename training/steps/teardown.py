@@ -45,7 +45,8 @@ def _stop_job(job: JobFolder, reason: str) -> bool:
 
 def _is_tracking_open(run: RunFolder) -> bool:
     """Whether the MLflow run may still be RUNNING, or metrics wait on disk: its supervisor did not get to close it."""
-    return any(_is_job_open(run, run.job(name)) for name in ("train", "evaluate"))
+    runs = (run, *run.earlier())
+    return any(_is_job_open(each, each.job(name)) for each in runs for name in ("train", "evaluate"))
 
 
 def _is_job_open(run: RunFolder, job: JobFolder) -> bool:
@@ -61,4 +62,5 @@ def _close_tracking(ctx: StepContext) -> None:
         "run": str(ctx.run.path),
         "state": str(result.state) if result else "cancelled",
     }
-    run_job(ctx, plan_single_job(run_id=ctx.run.run_id, name=NAME, python=sys.executable, payload=payload, tracks=True))
+    plan = plan_single_job(run_id=ctx.run.run_id, name=NAME, python=sys.executable, payload=payload, tracks=True)
+    run_job(ctx, plan, again=True)

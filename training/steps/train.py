@@ -1,31 +1,47 @@
-"""Step `train`: the gang."""
+"""Step `train`: the gang, started or joined, followed, and what came of it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from training.errors import LaunchError
 from training.plan.job import JobPlan
 from training.plan.jobs import plan_train_job
 from training.plan.machine import MachineFacts
 from training.plan.render import render_plan
 from training.plan.run_plan import RunPlan, plan_run
 from training.run.folder import write_atomic
+from training.run.follow import raise_for
+from training.run.job import JobResult
+from training.run.standing import Standing, read_standing
 from training.steps.context import StepContext, open_run
 from training.steps.dataset import PreparedDataset, read_dataset
-from training.steps.job import run_job
+from training.steps.job import follow_job, join_job, start_job
 from training.steps.machine import read_machine
 from training.steps.provision import check_run
 from training.steps.tracking import plan_tracking
+
+NAME = "train"
 
 
 def train(ctx: StepContext) -> dict[str, Any]:
     """Train the model of the pipeline with all its ranks.
 
     Returns:
-        `mlflow_run_id` and what the chief said: `metrics`, `steps`, `weights_sha256`, `weights_norm`, `model`.
+        As `read_training`.
 
     Raises:
         GangerError: The training failed; the first failing rank is the headline.
+    """
+    follow_training(ctx, start_training(ctx))
+    return read_training(ctx)
+
+
+def start_training(ctx: StepContext) -> int:
+    """Plan the training and start its gang, or find the one that runs; return from where in its log to follow it.
+
+    Raises:
+        GangerError: Something that it needs is absent, or it cannot be started.
     """
     open_run(ctx)
     machine = read_machine()
@@ -35,8 +51,45 @@ def train(ctx: StepContext) -> dict[str, Any]:
     write_atomic(ctx.run.plan, plan.model_dump_json(indent=2) + "\n")
     for line in render_plan(plan).splitlines():
         ctx.log(line)
-    result = run_job(ctx, _plan_job(ctx, plan, machine, dataset))
-    return {**result.values, "mlflow_run_id": result.mlflow_run_id, "workers": plan.world_size}
+    return start_job(ctx, _plan_job(ctx, plan, machine, dataset))
+
+
+def read_training_standing(ctx: StepContext) -> Standing:
+    """Return where the training of the run stands, for a try that comes to it."""
+    return read_standing(ctx.run.job(NAME, ctx.map_index))
+
+
+def join_training(ctx: StepContext) -> int:
+    """Become the follower of the gang that runs; return from where in its log to follow it."""
+    return join_job(ctx, NAME)
+
+
+def follow_training(ctx: StepContext, offset: int = 0) -> None:
+    """Follow the training from `offset` in its log to its end.
+
+    Raises:
+        GangerError: The training failed; the first failing rank is the headline.
+    """
+    follow_job(ctx, NAME, offset=offset)
+
+
+def read_training(ctx: StepContext) -> dict[str, Any]:
+    """Return what came of a training that has succeeded.
+
+    Returns:
+        `mlflow_run_id`, `workers`, and what the chief said: `metrics`, `steps`, `weights_sha256`, `weights_norm`,
+        `model`.
+
+    Raises:
+        GangerError: It has not succeeded.
+    """
+    folder = ctx.run.job(NAME, ctx.map_index)
+    result = JobResult.read(folder.result)
+    if result is None:
+        raise LaunchError(f"{folder.job_id} must be over. Received: {read_standing(folder)}.")
+    raise_for(result)
+    workers = RunPlan.model_validate_json(ctx.run.plan.read_bytes()).world_size
+    return {**result.values, "mlflow_run_id": result.mlflow_run_id, "workers": workers}
 
 
 def _plan_job(ctx: StepContext, plan: RunPlan, machine: MachineFacts, dataset: PreparedDataset) -> JobPlan:

@@ -76,7 +76,7 @@ class RecordApplier:
                 store, ref = self._session()
                 log_evaluation_points(store, ref.run_id, record["m"], record["step"], record["t"])
             case "model":
-                self._log_model(Path(record["path"]))
+                self._log_model(self._run.model if self._run.is_set_aside else Path(record["path"]))
             case "artifacts":
                 store, ref = self._session()
                 for path, text in texts_of(self._run, self._job):

@@ -25,7 +25,8 @@ def attach_run(
 ) -> list[str]:
     """Make the run's `TrackingRef` name a run on the server that has the plan's params and tags; return notes.
 
-    The run is the one that the ref names, else the one that bears the tag `ganger.run_id`, else a new one.
+    The run is the one that the ref names, else the one that bears the tag `ganger.run_id`, else a new one. A training
+    that took the place of an earlier one has a run of its own, which bears the earlier one's id as a tag.
 
     Args:
         store: The server.
@@ -45,9 +46,17 @@ def attach_run(
         if mask_uri(plan.tracking_uri) != ref.tracking_uri:
             ref.model_copy(update={"tracking_uri": mask_uri(plan.tracking_uri)}).write(run.tracking)
         return _continue(store, plan, ref.run_id, state, tags) if owner else []
-    all_tags = {TAG_RUN_ID: run.run_id} | dict(tags) | ({TAG_PREVIOUS_RUN: ref.run_id} if ref else {})
+    earlier = _find_earlier(run)
+    previous = ref.run_id if ref and not earlier else earlier
+    all_tags = {TAG_RUN_ID: run.run_id} | dict(tags) | ({TAG_PREVIOUS_RUN: previous} if previous else {})
     notes = [_gone_note(ref, plan)] if ref else []
     return notes + _find_or_create(store, plan, run, start_ms, all_tags)
+
+
+def _find_earlier(run: RunFolder) -> str:
+    """Return the id of the MLflow run of the training before this one; empty for the first."""
+    refs = (TrackingRef.read(earlier.tracking) for earlier in run.earlier())
+    return next((ref.run_id for ref in refs if ref is not None), "")
 
 
 def _gone_note(ref: TrackingRef, plan: TrackingPlan) -> str:
@@ -61,9 +70,12 @@ def _find_or_create(
     store: TrackingStore, plan: TrackingPlan, run: RunFolder, start_ms: int, tags: Mapping[str, str]
 ) -> list[str]:
     experiment_id = store.open_experiment(plan.experiment)
-    run_id = store.find_run(experiment_id, TAG_RUN_ID, run.run_id)
+    earlier = _find_earlier(run)
+    marks = {TAG_RUN_ID: run.run_id} | ({TAG_PREVIOUS_RUN: earlier} if earlier else {})
+    tag = TAG_PREVIOUS_RUN if earlier else TAG_RUN_ID
+    run_id = store.find_run(experiment_id, tag, marks[tag])
     if run_id is None:
-        run_id = store.create_run(experiment_id, plan.run_name, {TAG_RUN_ID: run.run_id}, start_ms)
+        run_id = store.create_run(experiment_id, plan.run_name, marks, start_ms)
     uri = mask_uri(plan.tracking_uri)
     TrackingRef(tracking_uri=uri, experiment_id=experiment_id, run_id=run_id).write(run.tracking)
     state = store.read_run(run_id) or RunState(experiment_id=experiment_id, status="RUNNING", params={}, tags={})

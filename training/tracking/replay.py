@@ -28,7 +28,8 @@ def connect_store(uri: str) -> TrackingStore:
 def replay(run: RunFolder, *, make_store: StoreFactory = connect_store, uri: str | None = None) -> tuple[str, ...]:
     """Send what the jobs of `run` have in their journals; return notes, one for each that could not be sent.
 
-    Does nothing, and imports nothing, where all journals are empty. Jobs that are sending themselves are left alone.
+    Trainings that were set aside come first, so that their MLflow runs are there when a later one refers to them. Does
+    nothing, and imports nothing, where all journals are empty. Jobs that are sending themselves are left alone.
 
     Args:
         run: Whose journals.
@@ -36,9 +37,10 @@ def replay(run: RunFolder, *, make_store: StoreFactory = connect_store, uri: str
         uri: Current address of the server, where it is another one than at the time of the run.
     """
     notes: list[str] = []
-    for job in run.jobs():
-        if job.spool.exists():
-            notes += replay_job(run, job, make_store, uri)
+    for each in (*reversed(run.earlier()), run):
+        for job in each.jobs():
+            if job.spool.exists():
+                notes += replay_job(each, job, make_store, uri)
     return tuple(notes)
 
 

@@ -186,9 +186,10 @@ class JobTracker:
             self._spool.unlock()
 
     def _replay_other_jobs(self) -> None:
-        for other in self._run.jobs():
-            if other.path != self._job.path and other.spool.exists():
-                self._applier.notes.extend(replay_job(self._run, other, self._make_store, self._uri))
+        for run in (*reversed(self._run.earlier()), self._run):
+            for other in run.jobs():
+                if other.path != self._job.path and other.spool.exists():
+                    self._applier.notes.extend(replay_job(run, other, self._make_store, self._uri))
 
     def _finish_sending(self) -> None:
         thread, quick_s, upload_s = self._thread, 0.0, 0.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
-from ganger.errors import report_failure, to_airflow
+from ganger.errors import RETRY_POLICY, report_failure, to_airflow
 from ganger.form import apply_params
 from ganger.xcom import check_xcom
 from training.errors import GangerError
@@ -17,7 +17,7 @@ from training.spec.file import PipelineFile
 from training.spec.loader import load_pipeline, pipeline_from_mapping
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import Context, RetryPolicy
 
     from training.steps import StepContext
 
@@ -39,6 +39,8 @@ class StepOperator(BaseOperator):
             `load_pipeline` returned.
         refuse_unknown_params: Whether a DAG run with a parameter that is neither in the trigger form nor a field of the
             spec is refused. For DAGs whose form is wholly Ganger's.
+        retry_policy: Which failures are retried while `retries` allows it; by default those that the next try may not
+            meet. None: all.
 
     Raises:
         SpecError: The pipeline is wrong.
@@ -49,8 +51,15 @@ class StepOperator(BaseOperator):
 
     ui_color = "#e8f1f2"
 
-    def __init__(self, *, pipeline: PipelineSource, refuse_unknown_params: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        *,
+        pipeline: PipelineSource,
+        refuse_unknown_params: bool = False,
+        retry_policy: RetryPolicy | None = RETRY_POLICY,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(retry_policy=retry_policy, **kwargs)
         dag = self.get_dag()
         self.pipeline = _read_pipeline(pipeline, Path(dag.fileloc).parent if dag else Path.cwd())
         self.refuse_unknown_params = refuse_unknown_params
@@ -67,12 +76,12 @@ class StepOperator(BaseOperator):
         """
         try:
             self._running = self._open(context)
-            values = self.run_step(self._running)
+            values = self.run_step(self._running, context)
             return check_xcom(values, self._running.run.path / "xcom" / self.task_id)
         except GangerError as error:
             raise to_airflow(error) from None
 
-    def run_step(self, ctx: StepContext) -> dict[str, Any]:
+    def run_step(self, ctx: StepContext, context: Context) -> dict[str, Any]:
         """Call the step's function."""
         # Imported when a task runs: parsing a DAG needs none of it.
         from training import steps
@@ -99,6 +108,7 @@ class StepOperator(BaseOperator):
             log=self.log.info,
             tags={"dag_id": ti.dag_id, "dag_run_id": dag_run.run_id, "try_number": str(ti.try_number)},
             map_index=-1 if ti.map_index is None else ti.map_index,
+            follower=f"try {ti.try_number}",
             lease_s=LEASE_S,
         )
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ganger.operators.base import StepOperator
 
 if TYPE_CHECKING:
+    from airflow.sdk import Context
+
     from training.steps import StepContext
 
 
@@ -15,7 +17,7 @@ class ProvisionClusterOperator(StepOperator):
 
     step = "provision_cluster"
 
-    def run_step(self, ctx: StepContext) -> dict[str, Any]:
+    def run_step(self, ctx: StepContext, context: Context) -> dict[str, Any]:
         """Take the cluster; if that fails half-way, give back what was taken.
 
         Airflow skips a teardown whose setup failed (trigger rule `all_done_setup_success`), so it is done here.
@@ -23,7 +25,7 @@ class ProvisionClusterOperator(StepOperator):
         from training import steps
 
         try:
-            return super().run_step(ctx)
+            return super().run_step(ctx, context)
         except BaseException:
             steps.release_cluster(ctx.run)
             raise

@@ -105,6 +105,37 @@ def _other_run() -> object:
     return ServerRun("1", "other")
 
 
+def test_a_training_that_took_the_place_of_an_earlier_one_has_a_run_of_its_own(tracked: TrackedRun) -> None:
+    """K41: the old run stays as it ended; a stated rule links the new one; and so on."""
+    trained = []
+    for number in (1, 2, 3):
+        attach(tracked)
+        tracked.store.runs[ref(tracked).run_id].status = "FINISHED"
+        trained.append(ref(tracked).run_id)
+        kept = tracked.run.set_aside(number).tracking
+        kept.parent.mkdir(parents=True)
+        tracked.run.tracking.rename(kept)
+    assert len(set(trained)) == 3
+    runs = [tracked.store.runs[run_id] for run_id in trained]
+    assert [run.status for run in runs] == ["FINISHED"] * 3
+    assert [run.tags.get("ganger.previous_mlflow_run") for run in runs] == [None, *trained[:2]]
+    assert {run.tags["ganger.run_id"] for run in runs} == {"digits-1"}
+
+
+def test_the_second_training_is_found_again_too(tracked: TrackedRun) -> None:
+    """K39: killed between the server's answer and the file."""
+    attach(tracked)
+    kept = tracked.run.set_aside(1).tracking
+    kept.parent.mkdir(parents=True)
+    tracked.run.tracking.rename(kept)
+    attach(tracked)
+    second = ref(tracked).run_id
+    tracked.run.tracking.unlink()
+    attach(tracked)
+    assert ref(tracked).run_id == second
+    assert len(tracked.store.runs) == 2
+
+
 def test_a_server_that_moved_is_found_at_its_new_address(tracked: TrackedRun) -> None:
     attach(tracked)
     attach(tracked, tracking_uri="http://ada:s3cr3t-XYZ@host:6000")
