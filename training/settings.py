@@ -31,6 +31,8 @@ WORLD_SIZE = "GANGER_WORLD_SIZE"
 ATTEMPT = "GANGER_ATTEMPT"
 #: MLflow's own variable, set in every rank of a tracked job: a run that user code starts joins the job's run.
 MLFLOW_RUN_ID = "MLFLOW_RUN_ID"
+#: Set in every rank: the temporary folder of its job, which vanishes with it.
+TMPDIR = "TMPDIR"
 #: MLflow's own variable; a local SQLite store in the home folder is used where it is not set.
 TRACKING_URI = "MLFLOW_TRACKING_URI"
 #: Address of MLflow's web pages, where it is not the tracking URI itself.

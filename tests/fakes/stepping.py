@@ -15,6 +15,7 @@ from training.run.job import JobResult, JobState, JobStatus
 from training.run.journal import Journal
 from training.run.outside import Outside
 from training.run.redact import Redactor
+from training.run.scratch import Scratch
 from training.run.supervision import Mode, Supervision, Surroundings
 from training.run.tracker_thread import TrackerThread
 
@@ -39,6 +40,7 @@ class World:
     plan_fields: dict[str, Any] = field(default_factory=dict)
     tracker: TrackerThread | None = None
     environ: dict[str, str] = field(default_factory=dict)
+    has_scratch: bool = False
     now: float = 100.0
     outside: Outside = field(default_factory=Outside)
     launcher: FakeLauncher = field(default_factory=FakeLauncher)
@@ -55,6 +57,7 @@ class World:
             tracker=self.tracker,
             sweep=self._sweep,
             wall_clock=lambda: self.now,
+            scratch=Scratch(self.folder) if self.has_scratch else None,
         )
         self.supervision = Supervision(self.plan, self.folder, around, self.now)
 

@@ -10,6 +10,7 @@ import time
 from training.run.folder import JobFolder
 from training.run.job import FailureHeadline, JobResult, JobState, JobStatus, SupervisorRef
 from training.run.lock import JobLock, is_alive, is_supervised
+from training.run.scratch import Scratch
 from training.run.sweep import render_pids, sweep
 from training.run.tail import read_last_lines
 
@@ -67,6 +68,7 @@ def clean_up(folder: JobFolder, *, cancelled: str | None = None) -> JobResult | 
         result = JobResult.read(folder.result)
         if result is None:
             result = _describe_death(folder, sweep(folder.job_id, job_dir=folder.path), cancelled)
+            Scratch(folder).remove()
             result.write(folder.result)
         return result
 

@@ -151,6 +151,11 @@ class JobFolder:
         """Tracking calls that the server has not taken yet."""
         return self.path / "tracking"
 
+    @property
+    def scratch(self) -> Path:
+        """Where the temporary folder of the ranks is: a `ScratchRef`."""
+        return self.path / "scratch.json"
+
     def rank_log(self, rank: int) -> Path:
         """The unchanged output of one rank over all attempts."""
         return self.path / "logs" / f"rank-{rank}.log"

@@ -24,6 +24,7 @@ from training.run.journal import Journal
 from training.run.outputs import find_missing_outputs
 from training.run.outside import LeaseWatch, Outside
 from training.run.progress import Progress
+from training.run.scratch import Scratch
 from training.run.sweep import render_pids
 from training.run.tracker_thread import TrackerThread
 from training.run.verdict import Verdict, judge_job, render_headline
@@ -52,6 +53,7 @@ class Surroundings:
         journal: Takes what is said.
         tracker: Takes the events; None for a job without tracking.
         sweep: Ends processes that the job left behind, and returns their pids.
+        scratch: The temporary folder of the ranks; None for ranks that need none.
         wall_clock: Seconds since the epoch.
         since: Modification time of a file written at the start; outputs must be newer.
         first_attempt: Number of the first attempt; earlier tries of the job had those before it.
@@ -64,6 +66,7 @@ class Surroundings:
     wall_clock: Callable[[], float]
     since: float = 0.0
     first_attempt: int = 1
+    scratch: Scratch | None = None
 
 
 class Supervision:
@@ -118,6 +121,7 @@ class Supervision:
         if self.gang is not None:
             self.gang.abandon()
         self._around.sweep()
+        self._clear_scratch()
 
     def note(self, text: str) -> None:
         """Tell the log, and whoever reads the result."""
@@ -161,17 +165,10 @@ class Supervision:
         plan = self._plan
         ranks = [process.rank for process in plan.processes]
         self._journal.separate(ranks if self._attempt > 1 else [], f"attempt {self._attempt} of {self._folder.job_id}")
-        run_id = self._tracker.run_id if self._tracker is not None else None
-        order = LaunchOrder(
-            plan=plan,
-            folder=self._folder.path,
-            mark=self._folder.job_id,
-            attempt=self._attempt,
-            env={settings.MLFLOW_RUN_ID: run_id} if run_id else {},
-        )
         try:
-            gang = self._around.launcher.start(order)
+            gang = self._around.launcher.start(self._make_order())
         except LaunchError as error:
+            self._clear_scratch()
             cause = Cause.PREFLIGHT if isinstance(error, PreflightError) else Cause.TEMPORARY
             self._judge(judge_job(cause, str(error), now, kind=type(error).__name__), now)
             return
@@ -180,6 +177,21 @@ class Supervision:
         self._journal.note(f"{count} started, to be ready within {plan.limits.start_timeout_s:g} s{ports}")
         self.gang = GangWatch(plan, gang, self._journal, now, self._hear)
         self.mode = Mode.RUNNING
+
+    def _make_order(self) -> LaunchOrder:
+        run_id = self._tracker.run_id if self._tracker is not None else None
+        env = {settings.MLFLOW_RUN_ID: run_id} if run_id else {}
+        if self._around.scratch is not None:
+            env[settings.TMPDIR] = str(self._around.scratch.make())
+        return LaunchOrder(
+            plan=self._plan, folder=self._folder.path, mark=self._folder.job_id, attempt=self._attempt, env=env
+        )
+
+    def _clear_scratch(self) -> None:
+        """Remove what the ranks left in their temporary folder, now that none of them is left."""
+        problem = self._around.scratch.remove() if self._around.scratch is not None else ""
+        if problem:
+            self.note(problem)
 
     def _hear(self, event: Event) -> None:
         self._progress.hear(event)
@@ -195,6 +207,7 @@ class Supervision:
         ended = self._around.sweep()
         if ended:
             self.note(f"ended what the ranks left behind: {render_pids(ended)}")
+        self._clear_scratch()
         verdict = gang.verdict or self._ending or self._check_outputs(now)
         if verdict is None:
             self._conclude(None, now)

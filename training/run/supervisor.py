@@ -25,6 +25,7 @@ from training.run.lock import JobLock, this_supervisor
 from training.run.orphans import become_subreaper, end_orphans, reap_orphans
 from training.run.outside import Outside, read_outside
 from training.run.redact import Redactor
+from training.run.scratch import Scratch
 from training.run.supervision import Mode, Supervision, Surroundings
 from training.run.sweep import render_pids, sweep
 from training.run.tracker_api import Tracker
@@ -66,8 +67,10 @@ def _supervise(folder: JobFolder) -> JobResult:
         wall_clock=time.time,
         since=folder.supervisor.stat().st_mtime,
         first_attempt=_choose_attempt(folder),
+        scratch=Scratch(folder),
     )
     leftovers = _end_leftovers(folder)
+    Scratch(folder).remove()
     supervision = Supervision(plan, folder, around, time.monotonic())
     if leftovers:
         supervision.note(f"ended what an earlier try left behind: {render_pids(leftovers)}")

@@ -9,6 +9,7 @@ from training.plan.jobs import plan_single_job
 from training.run.folder import JobFolder, RunFolder
 from training.run.follow import stop
 from training.run.job import JobResult, TrackingRef
+from training.run.scratch import Scratch
 from training.run.sweep import sweep
 from training.steps.context import StepContext
 from training.steps.job import run_job
@@ -27,8 +28,11 @@ def teardown_cluster(ctx: StepContext, reason: str = NAME) -> dict[str, Any]:
     Returns:
         `stopped` (jobs that still ran), `ended` (pids of leftover processes), `released` (host to ranks).
     """
-    stopped = [job.path.name for job in ctx.run.jobs() if job.path.name != NAME and _stop_job(job, reason)]
-    ended = [pid for job in ctx.run.jobs() if job.path.name != NAME for pid in sweep(job.job_id, job_dir=job.path)]
+    jobs = [job for job in ctx.run.jobs() if job.path.name != NAME]
+    stopped = [job.path.name for job in jobs if _stop_job(job, reason)]
+    ended = [pid for job in jobs for pid in sweep(job.job_id, job_dir=job.path)]
+    for problem in filter(None, [Scratch(job).remove() for job in jobs]):
+        ctx.log(problem)
     allocation = release_cluster(ctx.run)
     if _is_tracking_open(ctx.run):
         _close_tracking(ctx)
