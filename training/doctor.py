@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ import psutil
 from training import settings
 from training.environments import RECIPES, read_environment
 from training.environments.requirement import GIB, check_compiler, check_python, find_existing_parent
+from training.errors import SpecError
+from training.policy.slots import count_slots
+from training.run.slot_table import SlotTable
+from training.run.slot_wait import describe_holders
 from training.serve.port import describe_busy, is_free
 from training.serve.start import AIRFLOW_PORT, MLFLOW_PORT, read_services
 from training.tracking.mask import mask_uri
@@ -54,6 +59,7 @@ def check_machine() -> list[Check]:
     parts: tuple[Callable[[], Iterator[Check]], ...] = (
         _check_tools,
         lambda: _check_size(home),
+        lambda: _check_slots(home),
         _check_environments,
         lambda: _check_home(home),
         lambda: _check_services(home),
@@ -95,6 +101,26 @@ def _check_size(home: Path) -> Iterator[Check]:
         if free >= RUN_DISK_GIB
         else f"Free {RUN_DISK_GIB - free:.1f} GiB, or set {settings.HOME} to another disk.",
     )
+
+
+def _check_slots(home: Path) -> Iterator[Check]:
+    table = SlotTable.here(home)
+    problems: list[str] = []
+    try:
+        total = count_slots(settings.read_slots())
+        claims = [row.claim for row in table.read(problems.append)]
+    except SpecError as error:
+        [problem] = error.problems
+        yield Check(name="slots", ok=False, detail=f"{problem.field} {problem.message}", remedy=problem.remedy)
+        return
+    except OSError as error:
+        remedy = f"Make {table.path} readable."
+        yield Check(name="slots", ok=False, detail=f"{table.path}: {error.strerror}", remedy=remedy)
+        return
+    waiting = ", ".join(f"{claim.job_id} (for {claim.wanted})" for claim in claims if not claim.slots)
+    holders = describe_holders([claim for claim in claims if claim.slots], time.time())
+    parts = [f"{total} for ranks", f"held by {holders}", f"waiting: {waiting or 'nobody'}", *problems]
+    yield Check(name="slots", ok=True, detail="; ".join(parts))
 
 
 def _check_environments() -> Iterator[Check]:

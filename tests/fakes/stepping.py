@@ -13,9 +13,12 @@ from training.run.event import Epoch, Event, Failure, Ready, Result, Step
 from training.run.folder import JobFolder, RunFolder
 from training.run.job import JobResult, JobState, JobStatus
 from training.run.journal import Journal
+from training.run.lock import this_supervisor
 from training.run.outside import Outside
 from training.run.redact import Redactor
 from training.run.scratch import Scratch
+from training.run.slot_wait import SlotWait
+from training.run.slots import SlotSeeker
 from training.run.supervision import Mode, Supervision, Surroundings
 from training.run.tracker_thread import TrackerThread
 
@@ -31,9 +34,12 @@ class World:
     Attributes:
         now: The clock.
         leftovers: What the next sweeps will find.
+        slots: Slots that the job needs.
+        total: Slots of the machine; worlds of one path share it.
     """
 
     path: Path
+    run_id: str = "toy"
     limits: LimitsPlan = LIMITS
     ranks: int = 2
     processes: tuple[ProcessPlan, ...] = ()
@@ -45,21 +51,45 @@ class World:
     outside: Outside = field(default_factory=Outside)
     launcher: FakeLauncher = field(default_factory=FakeLauncher)
     leftovers: list[int] = field(default_factory=list)
+    slots: int = 0
+    queue_timeout_s: float | None = None
+    total: int = 2
 
     def __post_init__(self) -> None:
-        self.folder: JobFolder = RunFolder.of("toy", self.path).job("train")
+        self.folder: JobFolder = RunFolder.of(self.run_id, self.path).job("train")
         self.folder.path.mkdir(parents=True)
         processes = self.processes or tuple(ProcessPlan(rank=n, argv=("toy",)) for n in range(self.ranks))
-        self.plan = JobPlan(run_id="toy", name="train", processes=processes, limits=self.limits, **self.plan_fields)
+        self.plan = JobPlan(
+            run_id=self.run_id, name="train", processes=processes, limits=self.limits, **self.plan_fields
+        )
+        journal = Journal(self.folder, Redactor(self.environ))
         around = Surroundings(
             launcher=self.launcher,
-            journal=Journal(self.folder, Redactor(self.environ)),
+            journal=journal,
             tracker=self.tracker,
             sweep=self._sweep,
             wall_clock=lambda: self.now,
             scratch=Scratch(self.folder) if self.has_scratch else None,
+            slots=self._join_queue(journal) if self.slots else None,
         )
         self.supervision = Supervision(self.plan, self.folder, around, self.now)
+
+    def _join_queue(self, journal: Journal) -> SlotWait:
+        self.seeker = SlotSeeker(
+            self.folder,
+            this_supervisor(),
+            wanted=self.slots,
+            total=self.total,
+            wall_clock=lambda: self.now,
+            say=journal.note,
+        )
+        return SlotWait(
+            self.seeker,
+            timeout_s=self.queue_timeout_s,
+            now=self.now,
+            wall_clock=lambda: self.now,
+            say=journal.note,
+        )
 
     def _sweep(self) -> list[int]:
         found, self.leftovers = self.leftovers, []

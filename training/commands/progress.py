@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 
 from training.run.folder import RunFolder
-from training.run.job import JobStatus
+from training.run.job import JobState, JobStatus
 
 POLL_S = 0.5
 
@@ -78,3 +78,6 @@ class Progress:
             if status is not None and status.epochs:
                 detail = "  ".join(f"{name} {value:.4g}" for name, value in status.metrics.items())
                 self._bar.update(self._task, completed=status.epoch, total=status.epochs, detail=detail)
+            elif status is not None:
+                queued = status.state is JobState.QUEUED
+                self._bar.update(self._task, detail="waiting for free slots" if queued else "")

@@ -98,6 +98,10 @@ class JobPlan(_Plan):
     processes: tuple[ProcessPlan, ...]
     ports: tuple[str, ...] = ()
     """Names of the ports to choose."""
+    slots: int = 0
+    """Slots of the machine that it needs, all at once; the supervisor holds them as long as the gang lives."""
+    queue_timeout_s: float | None = None
+    """How long it may wait for them."""
     limits: LimitsPlan = LimitsPlan()
     outputs: tuple[str, ...] = ()
     """Paths that must exist, newer than the start of the job, for it to count as succeeded."""

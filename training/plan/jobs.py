@@ -81,6 +81,8 @@ def plan_train_job(
         name="train",
         processes=processes,
         ports=plan.ports,
+        slots=plan.world_size,
+        queue_timeout_s=plan.queue_timeout_s,
         limits=plan.limits,
         outputs=(str(model_dir / "MLmodel"),),
         tracking=tracking,

@@ -33,7 +33,13 @@ def _describe(plan: RunPlan) -> Iterable[tuple[str, str]]:
     if plan.requirements:
         yield "must reach", ", ".join(plan.requirements)
     yield "MLflow", f"experiment {plan.experiment}" + (f", register {plan.register_as}" if plan.register_as else "")
-    yield "gang", f"{plan.world_size} {'rank' if plan.world_size == 1 else 'ranks'} on {plan.backend}, seed {plan.seed}"
+    yield "gang", _describe_gang(plan)
+
+
+def _describe_gang(plan: RunPlan) -> str:
+    waits = f", waits for free slots for at most {plan.queue_timeout_s:g} s" if plan.queue_timeout_s else ""
+    ranks = "rank" if plan.world_size == 1 else "ranks"
+    return f"{plan.world_size} {ranks} on {plan.backend}, seed {plan.seed}{waits}"
 
 
 def _describe_params(plan: RunPlan) -> str:

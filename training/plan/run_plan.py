@@ -76,6 +76,8 @@ class RunPlan(_Plan):
     ranks: tuple[RankPlan, ...]
     ports: tuple[str, ...] = ()
     limits: LimitsPlan
+    queue_timeout_s: float | None = None
+    """How long the gang may wait until its host has a free slot for each rank; None for as long as it takes."""
     files: dict[str, str]
     """What the run writes, relative to its run folder."""
     checkpoint: str
@@ -124,6 +126,7 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         ranks=tuple(_plan_rank(spec, placements, placement) for placement in placements),
         ports=choose_ports(spec, placements),
         limits=plan_limits(spec),
+        queue_timeout_s=spec.cluster.queue_timeout_s,
         files=_plan_files(spec),
         checkpoint=_describe_checkpoint(spec),
         requirements=tuple(_describe_requirements(spec)),

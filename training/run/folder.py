@@ -122,6 +122,11 @@ class JobFolder:
         return self.path / f"result-{number}.json"
 
     @property
+    def slots(self) -> Path:
+        """The slots of its machine that the job holds: a `SlotRow`."""
+        return self.path / "slots.json"
+
+    @property
     def lease(self) -> Path:
         """Touched by whoever follows the job; too old a lease ends the job."""
         return self.path / "lease"
@@ -199,7 +204,7 @@ class RunFolder:
 
     @property
     def allocation(self) -> Path:
-        """What `provision_cluster` took."""
+        """The hosts that `provision_cluster` chose, with the number of ranks of each: an `Allocation`."""
         return self.path / "allocation.json"
 
     @property

@@ -13,6 +13,8 @@ from training.run.folder import FileModel
 class JobState(enum.StrEnum):
     """Life stages of a job."""
 
+    QUEUED = "queued"
+    """Waits for slots of its machine; nothing of it runs."""
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"

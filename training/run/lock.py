@@ -66,8 +66,11 @@ def this_supervisor() -> SupervisorRef:
 def is_supervised(folder: JobFolder) -> bool:
     """Whether a supervisor of the job lives. Asks the process, and the lock where that cannot be asked."""
     ref = SupervisorRef.read(folder.supervisor)
-    if ref is not None and is_alive(ref):
-        return True
+    return (ref is not None and is_alive(ref)) or is_locked(folder)
+
+
+def is_locked(folder: JobFolder) -> bool:
+    """Whether somebody supervises, starts or cleans up the job."""
     if not folder.lock.exists():
         return False
     lock = JobLock.acquire(folder)

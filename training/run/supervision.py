@@ -1,4 +1,4 @@
-"""Carries one job through: opens the tracking, starts the gang, restarts it by policy, closes, tells the result.
+"""Carries one job through: waits for its slots, opens the tracking, starts the gang, restarts it by policy, closes.
 
 Stepped from outside, tick by tick; neither blocks nor reads a clock, except while leftover processes are ended.
 """
@@ -25,6 +25,7 @@ from training.run.outputs import find_missing_outputs
 from training.run.outside import LeaseWatch, Outside
 from training.run.progress import Progress
 from training.run.scratch import Scratch
+from training.run.slot_wait import SlotWait
 from training.run.sweep import render_pids
 from training.run.tracker_thread import TrackerThread
 from training.run.verdict import Verdict, judge_job, render_headline
@@ -37,6 +38,7 @@ CLOSE_TIMEOUT_S = 900.0
 class Mode(enum.Enum):
     """Life stages of a job."""
 
+    QUEUED = enum.auto()
     OPENING = enum.auto()
     RUNNING = enum.auto()
     PAUSING = enum.auto()
@@ -55,6 +57,7 @@ class Surroundings:
         sweep: Ends processes that the job left behind, and returns their pids.
         scratch: The temporary folder of the ranks; None for ranks that need none.
         wall_clock: Seconds since the epoch.
+        slots: Its place in the queue for the slots of this machine; None for a job that needs none.
         since: Modification time of a file written at the start; outputs must be newer.
         first_attempt: Number of the first attempt; earlier tries of the job had those before it.
     """
@@ -64,6 +67,7 @@ class Surroundings:
     tracker: TrackerThread | None
     sweep: Callable[[], list[int]]
     wall_clock: Callable[[], float]
+    slots: SlotWait | None = None
     since: float = 0.0
     first_attempt: int = 1
     scratch: Scratch | None = None
@@ -78,14 +82,15 @@ class Supervision:
     """
 
     def __init__(self, plan: JobPlan, folder: JobFolder, around: Surroundings, now: float) -> None:
-        self.mode = Mode.OPENING
+        self.mode = Mode.QUEUED
         self.result: JobResult | None = None
         self.gang: GangWatch | None = None
         self._plan = plan
         self._folder = folder
         self._around = around
         self._journal = around.journal
-        self._tracker = around.tracker
+        self._slots = around.slots
+        self._tracker: TrackerThread | None = None  # no tracking run is opened for a job that waits
         self._policy = RestartPolicy(restarts=plan.limits.restarts, user_restarts=plan.limits.user_restarts)
         self._history: list[PastFailure] = []
         self._lease = LeaseWatch(plan.limits.lease_s, now)
@@ -96,15 +101,16 @@ class Supervision:
         self._pending: JobResult | None = None
         self._started_at = now
         self._started_wall = around.wall_clock()
-        self._until = now + OPEN_TIMEOUT_S
-        if self._tracker is not None:
-            self._tracker.start()
+        self._until = now
+        if self._slots is None:
+            self._begin(now)
 
     def tick(self, now: float, outside: Outside) -> None:
         """Do what is due."""
-        if self.mode in (Mode.OPENING, Mode.RUNNING, Mode.PAUSING):
+        if self.mode in (Mode.QUEUED, Mode.OPENING, Mode.RUNNING, Mode.PAUSING):
             self._heed(outside, now)
         steps = {
+            Mode.QUEUED: self._queue,
             Mode.OPENING: self._open,
             Mode.RUNNING: self._run,
             Mode.PAUSING: self._pause,
@@ -122,6 +128,7 @@ class Supervision:
             self.gang.abandon()
         self._around.sweep()
         self._clear_scratch()
+        self._release_slots()
 
     def note(self, text: str) -> None:
         """Tell the log, and whoever reads the result."""
@@ -136,7 +143,7 @@ class Supervision:
         limits = self._plan.limits
         if outside.cancel is not None:
             self._end(judge_job(Cause.CANCELLED, f"cancelled: {outside.cancel}", now), now)
-        elif limits.timeout_s is not None and now - self._started_at >= limits.timeout_s:
+        elif self._is_overdue(now):
             running = ", ".join(self._list_running()) or "none"
             message = f"the job must end within {limits.timeout_s:g} s. Still running: {running}."
             self._end(judge_job(Cause.TIMEOUT, message, now), now)
@@ -151,6 +158,34 @@ class Supervision:
             self.gang.stop(verdict, now)
         else:
             self._conclude(verdict, now)
+
+    def _is_overdue(self, now: float) -> bool:
+        timeout_s = self._plan.limits.timeout_s
+        return timeout_s is not None and self.mode is not Mode.QUEUED and now - self._started_at >= timeout_s
+
+    def _queue(self, now: float) -> None:
+        """Take the slots of the gang, or wait for them."""
+        assert self._slots is not None
+        verdict = self._slots.tick(now)
+        if verdict is not None:
+            self._end(verdict, now)
+        elif self._slots.is_over:
+            self._begin(now)
+            self._open(now)
+
+    def _release_slots(self) -> None:
+        if self._slots is not None:
+            self._slots.release()
+
+    def _begin(self, now: float) -> None:
+        """Begin to open the tracking; the time limit of the job counts from here."""
+        self._started_at = now
+        self._started_wall = self._around.wall_clock()
+        self._until = now + OPEN_TIMEOUT_S
+        self._tracker = self._around.tracker
+        if self._tracker is not None:
+            self._tracker.start()
+        self.mode = Mode.OPENING
 
     def _open(self, now: float) -> None:
         tracker = self._tracker
@@ -245,7 +280,8 @@ class Supervision:
             self._start(now)
 
     def _conclude(self, verdict: Verdict | None, now: float) -> None:
-        """Make the result; only the tracker still has to take it."""
+        """Make the result, and let others have the slots; only the tracker still has to take it."""
+        self._release_slots()
         problems = [problem for problem in (self._journal.problem, self._progress.problem) if problem]
         result = conclude(
             verdict,
@@ -255,7 +291,8 @@ class Supervision:
             attempts=self._attempt,
             notes=(*self._notes, *problems),
         )
-        self._pending = result if self._tracker is None else result.model_copy(update={"tracking_closed": False})
+        untracked = self._around.tracker is None
+        self._pending = result if untracked else result.model_copy(update={"tracking_closed": False})
         self._journal.note(f"{result.state} after {result.ended_at - result.started_at:.1f} s")
         self._journal.flush()  # the tracker keeps the logs
         if self._tracker is not None:
@@ -285,6 +322,8 @@ class Supervision:
             return self.result.state
         if self.mode is Mode.CLOSING or self._ending is not None:
             return JobState.STOPPING
+        if self.mode is Mode.QUEUED:
+            return JobState.QUEUED
         if self.mode is Mode.RUNNING and self.gang is not None and self.gang.is_complete:
             return JobState.RUNNING if self.gang.phase is Phase.WATCHING else JobState.STOPPING
         return JobState.STARTING

@@ -13,19 +13,22 @@ import time
 import traceback
 from pathlib import Path
 
+from training import settings
 from training.errors import EXIT_OK
 from training.launch.local import LocalLauncher
 from training.plan.job import JobPlan
 from training.run.conclusion import exit_code_of
 from training.run.end import read_last_status
 from training.run.folder import JobFolder, RunFolder
-from training.run.job import FailureHeadline, JobResult, JobState
+from training.run.job import FailureHeadline, JobResult, JobState, SupervisorRef
 from training.run.journal import Journal
 from training.run.lock import JobLock, this_supervisor
 from training.run.orphans import become_subreaper, end_orphans, reap_orphans
 from training.run.outside import Outside, read_outside
 from training.run.redact import Redactor
 from training.run.scratch import Scratch
+from training.run.slot_wait import SlotWait
+from training.run.slots import SlotSeeker
 from training.run.supervision import Mode, Supervision, Surroundings
 from training.run.sweep import render_pids, sweep
 from training.run.tracker_api import Tracker
@@ -55,7 +58,8 @@ def main(arguments: list[str]) -> int:
 def _supervise(folder: JobFolder) -> JobResult:
     asked = _listen_to_signals()
     become_subreaper()
-    this_supervisor().write(folder.supervisor, durable=False)
+    this = this_supervisor()
+    this.write(folder.supervisor, durable=False)
     plan = JobPlan.model_validate_json(folder.job.read_bytes())
     redactor = Redactor(os.environ)
     journal = Journal(folder, redactor)
@@ -65,6 +69,7 @@ def _supervise(folder: JobFolder) -> JobResult:
         tracker=_make_tracker_thread(plan, folder, redactor),
         sweep=lambda: _end_leftovers(folder),
         wall_clock=time.time,
+        slots=_join_queue(plan, folder, this, journal),
         since=folder.supervisor.stat().st_mtime,
         first_attempt=_choose_attempt(folder),
         scratch=Scratch(folder),
@@ -94,7 +99,7 @@ def _step(supervision: Supervision, folder: JobFolder, asked: list[str]) -> JobR
         if supervision.mode is Mode.RUNNING and gang is not None:
             gang.wait(_IDLE_TICK_S if gang.is_ending else _TICK_S)
         elif supervision.result is None:
-            time.sleep(_IDLE_TICK_S)
+            time.sleep(_TICK_S if supervision.mode is Mode.QUEUED else _IDLE_TICK_S)
         if gang is not None and now - reaped_at >= _REAP_EVERY_S:
             reap_orphans(spared=frozenset(rank.pid for rank in gang.ranks.values() if rank.pid is not None))
             reaped_at = now
@@ -136,6 +141,13 @@ def _make_tracker_thread(plan: JobPlan, folder: JobFolder, redactor: Redactor) -
         return open_tracker(tracking, folder, RunFolder(folder.path.parent.parent))
 
     return TrackerThread(make_tracker, redactor)
+
+
+def _join_queue(plan: JobPlan, folder: JobFolder, this: SupervisorRef, journal: Journal) -> SlotWait | None:
+    if not plan.slots:
+        return None
+    seeker = SlotSeeker(folder, this, wanted=plan.slots, total=settings.read_slots(), say=journal.note)
+    return SlotWait(seeker, timeout_s=plan.queue_timeout_s, now=time.monotonic(), say=journal.note)
 
 
 def _describe_crash(folder: JobFolder, error: Exception) -> JobResult:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from training.spec.base import Alias, Flag, Name, Number, PositiveInt, SpecModel, Text, WholeNumber
+from training.spec.base import Alias, Flag, Name, Number, PositiveInt, Seconds, SpecModel, Text, WholeNumber
 from training.spec.cron import check_cron
 from training.spec.train import TrainSpec
 
@@ -81,6 +81,8 @@ class ClusterSpec(SpecModel):
     """Number of worker processes."""
     threads_per_worker: PositiveInt | None = None
     """Computation threads of each worker; by default the cores of a host divided by its ranks."""
+    queue_timeout_s: Seconds | None = None
+    """Seconds that the gang may wait for a free slot for each worker; by default as long as it takes."""
 
 
 class Bound(SpecModel):

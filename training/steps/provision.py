@@ -1,4 +1,7 @@
-"""Step `provision_cluster`: preflight, then take what the gang will run on."""
+"""Step `provision_cluster`: preflight, then choose what the gang will run on.
+
+It takes nothing: the supervisor of the training takes the slots of the gang, all at once, when it starts (ADR 0004).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from training.tracking.mask import mask_uri
 
 
 class Allocation(FileModel):
-    """`allocation.json`: the hosts that a run may use, until `teardown_cluster` gives them back."""
+    """`allocation.json`: the hosts that a run is to use, until `teardown_cluster` strikes them out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,7 +36,7 @@ class Allocation(FileModel):
 
 
 def provision_cluster(ctx: StepContext) -> dict[str, Any]:
-    """Check that the run can work and take its cluster.
+    """Check that the run can work on this machine, and choose its hosts.
 
     Returns:
         `backend` and `ranks` (host to number of ranks).
@@ -65,7 +68,7 @@ def check_run(ctx: StepContext, machine: MachineFacts) -> None:
 
 
 def release_cluster(run: RunFolder) -> Allocation | None:
-    """Give back what the run took; returns it, or None when nothing was taken."""
+    """Strike out the hosts of the run; returns them, or None where none were chosen."""
     allocation = Allocation.read(run.allocation)
     run.allocation.unlink(missing_ok=True)
     return allocation

@@ -103,3 +103,11 @@ def test_the_plan_says_what_is_not_built():
         "train.strategy: engine tensorflow with strategy parameter_server is not built yet. "
         "Built: tensorflow/single, tensorflow/multi_worker_mirrored.",
     )
+
+
+def test_the_plan_says_how_long_the_gang_waits_for_slots():
+    spec = make_spec()
+    patient = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"queue_timeout_s": 90.0})})
+
+    assert "waits" not in render_plan(plan_run(spec, MACHINE, DIGITS))
+    assert "seed 7, waits for free slots for at most 90 s" in render_plan(plan_run(patient, MACHINE, DIGITS))

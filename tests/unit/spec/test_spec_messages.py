@@ -77,7 +77,7 @@ WRONG_VALUES = {
         "Received: the whole number 3. Write its keys below it, indented."
     ],
     BASE + "cluster:\n": [
-        "p.yaml:8: cluster: must be a block with keys such as backend, workers, threads_per_worker. "
+        "p.yaml:8: cluster: must be a block with keys such as backend, workers, threads_per_worker, queue_timeout_s. "
         "Received: nothing (null). Write its keys below it, indented, or remove it."
     ],
     BASE + "cluster: {backend: slrum}\n": [
