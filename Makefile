@@ -10,7 +10,7 @@ BIN := .venv/bin
 # `make` hands its own options down by MAKEFLAGS; the compiler's make sets its own.
 unexport MAKEFLAGS
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo stop test check lint format bench lock clean distclean python
+.PHONY: help setup setup-dev demo stop test check lint format bench chaos lock clean distclean python
 
 help: ## List the targets
 	@echo "Ganger: declarative distributed training on Airflow. Needed beforehand: Python 3.11, make, g++."
@@ -49,6 +49,12 @@ format: setup-dev ## Format the code and mend what ruff can mend
 
 bench: setup-dev ## Run the benchmarks
 	@$(BIN)/python -m tests.benchmarks.step_time
+
+SEED ?= 7
+COUNT ?= 40
+ONLY ?=
+chaos: setup-dev ## Do 40 random things to real trainings, check what comes of them (SEED=7 COUNT=40 ONLY=3,8-12)
+	@$(BIN)/python -m tests.chaos --seed $(SEED) --count $(COUNT) $(if $(ONLY),--only $(ONLY))
 
 # Hashes, no index addresses: a lock installs from whatever registry the machine uses. Upgrade with make lock UPGRADE=--upgrade
 UPGRADE ?=

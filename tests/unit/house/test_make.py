@@ -30,7 +30,20 @@ def test_make_alone_lists_the_targets():
     answer = make()
 
     assert answer.returncode == 0
-    for target in ("setup", "demo", "stop", "test", "check", "lint", "format", "bench", "lock", "clean", "distclean"):
+    for target in (
+        "setup",
+        "demo",
+        "stop",
+        "test",
+        "check",
+        "lint",
+        "format",
+        "bench",
+        "chaos",
+        "lock",
+        "clean",
+        "distclean",
+    ):
         assert f"make {target} " in answer.stdout
 
 
