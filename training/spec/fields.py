@@ -43,8 +43,10 @@ def locate(root: Model, loc: tuple[Key, ...]) -> Location:
     """Return the place that pydantic calls `loc` in errors of the model `root`."""
     here = Location(path=(), annotation=root)
     siblings: tuple[Model, ...] = ()
+    is_key = False
     for part, after in zip_longest(loc, loc[1:]):
-        if part == "[key]":
+        if is_key:  # pydantic's `[key]`: said already; anywhere else it is a key of the user's
+            is_key = False
             continue
         members = list_members(here.annotation)
         if len(members) > 1:
@@ -52,7 +54,8 @@ def locate(root: Model, loc: tuple[Key, ...]) -> Location:
             here = Location(path=here.path, annotation=_unwrap(chosen), owner=here.owner, field=here.field)
             siblings = tuple(member for member in members if _is_model(member))
             continue
-        here = _step(here, part, siblings, is_key=after == "[key]")
+        is_key = after == "[key]" and get_origin(here.annotation) is dict
+        here = _step(here, part, siblings, is_key=is_key)
         siblings = ()
     return here
 

@@ -22,6 +22,8 @@ from training.spec.train import MXNetTrain, TensorFlowTrain
         (("evaluate", "require", "loss", "number"), ("evaluate", "require", "loss"), None),
         (("schedule", "block", "assets", 0), ("schedule", "assets", 0), None),
         (("data", "params", "x", "[key]"), ("data", "params", "x"), None),
+        (("[key]",), ("[key]",), PipelineSpec),
+        (("data", "params", "[key]"), ("data", "params", "[key]"), None),
         (("registration",), ("registration",), PipelineSpec),
     ],
 )
