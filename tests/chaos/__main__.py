@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         site.undisturbed = play_undisturbed(site)
         outcomes = [_play_one(site, fault, options) for fault in faults]
     finally:
-        site.server.kill()
+        site.close()
     return _report(outcomes, options.out, root)
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GANGER = str(Path(sys.executable).parent / "ganger")
-AIRFLOW = Path(__file__).with_name("airflow_task.py")
 #: Nothing here takes so long, on any machine.
 LIMIT_S = 420.0
 

@@ -19,7 +19,7 @@ class Expectation:
         says: What the headline, or for a restart the result's note on it, must contain.
         attempts: Attempts of the gang, those of a resumed try included.
         resumes: Whether a second command must carry it on to a success.
-        joins: Whether the second command must find the gang running.
+        joins: Whether the second command, or the second try of Airflow's task, must find the gang running.
         logs: What the log of the gang must contain.
         steps_again: Whether steps before the newest checkpoint may be trained again.
     """
@@ -67,7 +67,7 @@ _FIELDS: dict[Kind, dict[str, Any]] = {
     Kind.TASK_KILLED: _FOLLOWED,
     Kind.TASK_AND_RANK_KILLED: {**_KILLED, **_FOLLOWED},
     Kind.TASK_ABANDONED: {**_ENDED, "state": "killed", "says": "nobody has followed the job"},
-    Kind.AIRFLOW_TASK_KILLED: _FOLLOWED,
+    Kind.AIRFLOW_TASK_KILLED: {"joins": True},
     Kind.INTERRUPTED: {**_ENDED, "state": "cancelled", "says": "interrupted"},
     Kind.STOPPED: {**_ENDED, "state": "failed", "says": "ganger stop"},
     Kind.SERVER_AWAY: {},

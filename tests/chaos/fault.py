@@ -22,7 +22,7 @@ class Kind(enum.StrEnum):
     TASK_KILLED = "task process killed, resumed at once"
     TASK_AND_RANK_KILLED = "task process and rank killed, resumed at once"
     TASK_ABANDONED = "task process killed, nobody comes back"
-    AIRFLOW_TASK_KILLED = "Airflow task process (dag.test) killed"
+    AIRFLOW_TASK_KILLED = "Airflow task process killed"
     INTERRUPTED = "Ctrl-C"
     STOPPED = "ganger stop"
     SERVER_AWAY = "MLflow server killed, back later"

@@ -18,6 +18,7 @@ from tests.chaos.trial import Trial
 from tests.chaos.watched_run import WatchedRun
 from training.run.folder import RunFolder
 
+#: What whoever joins a gang says.
 _JOINED = "is running already: following it"
 
 
@@ -99,8 +100,8 @@ def _carry_through(trial: Trial, injection: Injection, outcome: Outcome) -> None
         ending = trial.start("second").wait()
         outcome.ended.append(ending.state)
         problems += checks.check_ending(ending, "succeeded")
-        if expected.joins and _JOINED not in ending.said:
-            problems.append(f"the second command must say {_JOINED!r}. Received: {ending.said[-400:]!r}")
+    if expected.joins and _JOINED not in ending.said:
+        problems.append(f"whoever came back must have said {_JOINED!r}. Received: {ending.said[-400:]!r}")
     _check_end(trial, outcome, "succeeded" if expected.resumes else expected.state)
 
 

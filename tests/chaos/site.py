@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import yaml
 
+from tests.chaos.airflow_site import AirflowSite
 from tests.chaos.watched_run import WatchedRun
 from tests.tracking.mlflow_server import MlflowServer
 from training import settings
@@ -20,6 +18,8 @@ from training.run.folder import JobFolder
 from training.run.job import JobResult
 from training.serve.health import fetch
 
+#: Of each training; as many slots, so that machines with one core run it, too.
+_RANKS = 2
 _USER_FILES = Path(__file__).with_name("user_files")
 
 
@@ -36,6 +36,7 @@ class Site:
     root: Path
     server: MlflowServer = field(init=False)
     undisturbed: WatchedRun | None = None
+    _airflow: AirflowSite | None = None
 
     def __post_init__(self) -> None:
         (self.root / "mlflow").mkdir(parents=True, exist_ok=True)
@@ -51,11 +52,12 @@ class Site:
         """Return the environment of whatever runs here."""
         env = {name: value for name, value in os.environ.items() if not name.startswith(("GANGER_", "AIRFLOW"))}
         kept = {name: os.environ[name] for name in (settings.ENGINES, settings.CACHE) if name in os.environ}
-        return {**env, **kept, settings.HOME: str(self.home), settings.TRACKING_URI: self.server.uri}
+        ours = {settings.HOME: str(self.home), settings.TRACKING_URI: self.server.uri, settings.SLOTS: str(_RANKS)}
+        return {**env, **kept, **ours}
 
     def write_pipeline(self, folder: Path, name: str, options: dict[str, object]) -> Path:
         """Write the pipeline of one training, its model file beside it; `options` are fields of its `train` block."""
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         spec = yaml.safe_load((_USER_FILES / "chaos.yaml").read_text())
         spec |= {"name": name, "register": {"model": name}}
         spec["train"] |= options
@@ -84,29 +86,25 @@ class Site:
         return read_evaluation(self.undisturbed.folder.job("evaluate"))
 
     def spared(self) -> set[int]:
-        """Return the pids of what is here to stay: this process, and the server with its workers."""
-        here = {os.getpid()}
-        for process in psutil.Process().children(recursive=True):
+        """Return the pids of what is here to stay: this process, MLflow, Airflow."""
+        here = {os.getpid(), *(self._airflow.pids() if self._airflow is not None else ())}
+        for process in psutil.Process().children():
             if self._serves(process):
                 here |= {process.pid, *(child.pid for child in process.children(recursive=True))}
         return here
 
-    def airflow_environ(self) -> dict[str, str]:
-        """Return the environment of Airflow's processes; the first call migrates its database."""
-        home = self.root / "airflow"
-        env = self.environ | {
-            "AIRFLOW_HOME": str(home),
-            "AIRFLOW_CONFIG": str(settings.REPOSITORY / "airflow.cfg"),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(settings.REPOSITORY / "dags"),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(settings.REPOSITORY / "plugins"),
-            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
-            "AIRFLOW__API__SECRET_KEY": secrets.token_hex(32),
-        }
-        if not home.exists():
-            home.mkdir()
-            command = [sys.executable, "-m", "airflow", "db", "migrate"]
-            subprocess.run(command, env=env, check=True, capture_output=True, timeout=240)
-        return env
+    def start_airflow(self) -> AirflowSite:
+        """Return a live Airflow; it is started when somebody asks for the first time."""
+        if self._airflow is None:
+            self._airflow = AirflowSite(self.home, self.server.uri, self.environ)
+            self._airflow.start()
+        return self._airflow
+
+    def close(self) -> None:
+        """End all servers."""
+        if self._airflow is not None:
+            self._airflow.stop()
+        self.server.kill()
 
     def _serves(self, process: psutil.Process) -> bool:
         try:

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.command import AIRFLOW, GANGER, Command
+from tests.chaos.command import GANGER, Command
 from tests.chaos.fault import Fault, Kind, Moment
 from tests.chaos.site import Site
 from tests.chaos.stopwatch import Stopwatch, Timing
 from tests.chaos.watched_run import WatchedRun
-from training import settings
 from training.run.folder import RunFolder
 
 _STOP_S = 120.0
@@ -52,11 +51,10 @@ class Trial:
         name = f"chaos_{fault.number}"
         folder = site.root / "trials" / name
         shutil.rmtree(folder, ignore_errors=True)
-        spec = site.write_pipeline(folder, name, options)
-        environ = site.environ
-        if fault.kind is Kind.AIRFLOW_TASK_KILLED:
-            environ = site.airflow_environ() | {settings.PIPELINES: str(folder)}
-        return cls(site=site, fault=fault, folder=folder, spec=spec, env=environ | env)
+        folder.mkdir(parents=True)
+        pipelines = site.start_airflow().pipelines if fault.kind is Kind.AIRFLOW_TASK_KILLED else folder
+        spec = site.write_pipeline(pipelines, name, options)
+        return cls(site=site, fault=fault, folder=folder, spec=spec, env=site.environ | env)
 
     @property
     def run(self) -> WatchedRun:
@@ -123,7 +121,7 @@ class Trial:
 
     def _render_command(self) -> list[str]:
         if self.fault.kind is Kind.AIRFLOW_TASK_KILLED:
-            return [sys.executable, str(AIRFLOW), self.spec.stem, "2026-01-01T00:00:00+00:00"]
+            return [sys.executable, "-m", "tests.chaos.dag_run", self.site.start_airflow().url, self.spec.stem]
         if self._run is not None:
             return [GANGER, "run", "--resume", self.run_id, "--json"]
         return [GANGER, "run", str(self.spec), "--json"]

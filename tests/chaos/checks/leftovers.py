@@ -1,4 +1,4 @@
-"""Is anything left: a process, a port?"""
+"""Is anything left: a process, a port, a slot of the machine?"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import psutil
 
 from tests.chaos.site import Site
 from tests.chaos.watched_run import WatchedRun
+from training.run.slot_table import SlotTable
 from training.run.sweep import find_marked
 
 #: A supervisor ends a moment after its result is there.
@@ -18,14 +19,24 @@ _POLL_S = 0.05
 
 
 def check_leftovers(site: Site, run: WatchedRun) -> list[str]:
-    """Check that no process of the run, and none that descends from this one, is left, and no port is held.
+    """Check that no process of the run, and none that descends from this one, is left, and no port
+    and no slot is held.
 
     This process must be a subreaper: what loses its parent comes to it, whatever mark it bears.
     """
     end = time.monotonic() + _GRACE_S
-    while (problems := [*_find_processes(site, run), *_find_ports(run.ports())]) and time.monotonic() < end:
+    while (problems := _find_all(site, run)) and time.monotonic() < end:
         time.sleep(_POLL_S)
     return problems
+
+
+def _find_all(site: Site, run: WatchedRun) -> list[str]:
+    return [*_find_processes(site, run), *_find_ports(run.ports()), *_find_slots(site)]
+
+
+def _find_slots(site: Site) -> list[str]:
+    held = [row.claim.job_id for row in SlotTable.here(site.home).read()]
+    return [f"no slot may be held. Received: by {held}"] if held else []
 
 
 def reap(spared: set[int]) -> None:

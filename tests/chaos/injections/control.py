@@ -26,6 +26,11 @@ def _kill_task(trial: Trial) -> None:
     trial.command.signal(signal.SIGKILL)
 
 
+def _kill_airflow_task(trial: Trial) -> None:
+    trial.wait_for(trial.fault.moment)
+    trial.site.start_airflow().kill_task()
+
+
 def _kill_task_and_rank(trial: Trial) -> None:
     _kill_task(trial)
     trial.wait_for(trial.fault.second)
@@ -60,7 +65,7 @@ CONTROL: dict[Kind, Injection] = {
     Kind.TASK_KILLED: Injection(act=_kill_task),
     Kind.TASK_AND_RANK_KILLED: Injection(act=_kill_task_and_rank),
     Kind.TASK_ABANDONED: Injection(act=_kill_task, mend=_await_lease, render_env=_slowly),
-    Kind.AIRFLOW_TASK_KILLED: Injection(act=_kill_task),
+    Kind.AIRFLOW_TASK_KILLED: Injection(act=_kill_airflow_task),
     Kind.INTERRUPTED: Injection(act=_interrupt),
     Kind.STOPPED: Injection(act=_stop),
 }
