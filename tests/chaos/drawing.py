@@ -16,6 +16,8 @@ PER_EPOCH, EPOCHS, EVERY_STEPS = 22, 3, 5
 TOTAL_STEPS = PER_EPOCH * EPOCHS
 #: Faults in mid-training lie in these steps: a checkpoint is there before, and there is time before the end.
 FIRST, LAST = 12, 48
+#: A server that comes back takes long to answer, and must do so before it is needed for the registration.
+SERVER_LAST = 18
 
 CARDS: dict[Kind, int] = {
     Kind.RANK_KILLED: 5,
@@ -45,6 +47,7 @@ CARDS: dict[Kind, int] = {
 }
 #: Kinds that can come at any stage; the others come at a step.
 AT_ANY_STAGE = frozenset({Kind.RANK_KILLED, Kind.RANK_KILLED_AGAIN, Kind.RANK_CRASHED, Kind.SUPERVISOR_KILLED})
+_SERVERS = frozenset({Kind.SERVER_AWAY, Kind.SERVER_AWAY_RANK_KILLED})
 _CHECKPOINTS = frozenset({Kind.CHECKPOINT_TRUNCATED, Kind.CHECKPOINT_FLIPPED, Kind.CHECKPOINTS_ALL_DAMAGED})
 
 
@@ -64,6 +67,8 @@ def _draw(number: int, kind: Kind, randoms: random.Random) -> Fault:
     moment = _draw_stage(randoms) if kind in AT_ANY_STAGE else Moment(Stage.STEP, randoms.randint(FIRST, LAST))
     if kind in _CHECKPOINTS:
         moment = Moment(Stage.CHECKPOINT, _draw_checkpoint(randoms))
+    if kind in _SERVERS:
+        moment = Moment(Stage.STEP, randoms.randint(FIRST, SERVER_LAST))
     return Fault(
         number=number,
         kind=kind,
@@ -98,12 +103,6 @@ def _some_steps_later(first: Moment, randoms: random.Random) -> Moment:
     return Moment(Stage.STEP, first.step + randoms.randint(2, 6))
 
 
-def _before_it_is_missed(first: Moment, randoms: random.Random) -> Moment:
-    """Return a moment at which the ranks still train, or are about to end."""
-    later = _some_steps_later(first, randoms)
-    return randoms.choice([later, Moment(Stage.SAVING)])
-
-
 def _at_restart(first: Moment, randoms: random.Random) -> Moment:
     return Moment(Stage.STARTING, attempt=2)
 
@@ -111,7 +110,7 @@ def _at_restart(first: Moment, randoms: random.Random) -> Moment:
 _SECOND: dict[Kind, Callable[[Moment, random.Random], Moment]] = {
     Kind.RANK_KILLED_AGAIN: _next_attempt,
     Kind.TASK_AND_RANK_KILLED: _some_steps_later,
-    Kind.SERVER_AWAY: _before_it_is_missed,
+    Kind.SERVER_AWAY: _some_steps_later,
     Kind.SERVER_AWAY_RANK_KILLED: _some_steps_later,
     Kind.DISK_FULL_FOR_A_WHILE: _at_restart,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from tests.chaos.command import GANGER
-from tests.chaos.fault import Kind
+from tests.chaos.fault import Fault, Kind
 from tests.chaos.injections.injection import Injection
 from tests.chaos.trial import Trial
 
@@ -40,8 +40,13 @@ def _bring_back_and_tear_down(trial: Trial) -> None:
     subprocess.run(command, env=trial.env, capture_output=True, check=True, timeout=120)
 
 
+def _slowly(fault: Fault) -> dict[str, str]:
+    """Return what makes the training last until the server, which needs some 15 s to start, is back."""
+    return {"CHAOS_STEP_S": "0.4"}
+
+
 TRACKING: dict[Kind, Injection] = {
-    Kind.SERVER_AWAY: Injection(act=_kill_server_for_a_while),
-    Kind.SERVER_AWAY_RANK_KILLED: Injection(act=_kill_server_and_rank),
+    Kind.SERVER_AWAY: Injection(act=_kill_server_for_a_while, render_env=_slowly),
+    Kind.SERVER_AWAY_RANK_KILLED: Injection(act=_kill_server_and_rank, render_env=_slowly),
     Kind.SERVER_GONE: Injection(act=_kill_server, mend=_bring_back_and_tear_down),
 }
