@@ -142,7 +142,7 @@ class GangWatch:
     def _judge(self, now: float) -> None:
         ranks = list(self.ranks.values())
         if any(rank.failed_at is not None for rank in ranks):
-            verdict = find_failure(ranks, now)
+            verdict = find_failure(ranks, now, self._gang.is_stopped)
         elif all(rank.ended_well for rank in self.workers):
             self.stop(None, now)
             return

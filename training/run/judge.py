@@ -14,15 +14,21 @@ from training.run.watch import RankWatch
 SETTLE_S = 1.0
 
 
-def find_failure(ranks: Sequence[RankWatch], now: float) -> Verdict | None:
-    """Return the verdict on the first rank that failed; one that lost a peer gives way to the peer (K14)."""
+def find_failure(ranks: Sequence[RankWatch], now: float, is_stopped: Callable[[int], bool]) -> Verdict | None:
+    """Return the verdict on the first rank that failed; one that lost a peer gives way to the peer (K14).
+
+    A peer that the kernel holds stopped never fails by itself, but frameworks give it up after some seconds.
+    """
     failed = [(_is_echo(rank), rank.failed_at, rank) for rank in ranks if rank.failed_at is not None]
     if not failed:
         return None
     is_echo, at, first = min(failed, key=lambda entry: (entry[0], entry[1], entry[2].process.rank))
-    others_run = any(rank.is_running and rank.failed_at is None for rank in ranks)
-    if is_echo and others_run and now < at + SETTLE_S:
+    others = [rank for rank in ranks if rank.is_running and rank.failed_at is None]
+    if is_echo and others and now < at + SETTLE_S:
         return None
+    stopped = next((rank for rank in others if is_stopped(rank.process.rank)), None) if is_echo else None
+    if stopped is not None:
+        return judge_stall(stopped, silent_s=now - stopped.sign_at, stopped=True, at=now)
     if first.left_early and not first.ready and len(ranks) > 1:
         return judge_early_exit(first, ranks, at)
     return judge_rank(first, at)

@@ -119,9 +119,20 @@ def _say_what_happened(rank: RankWatch) -> str:
         exception = next((line for line in list(rank.lines)[-3:] if _EXCEPTION.match(line)), "")
         return f"{exception} ({describe_exit(rank.exit_code)})" if exception else describe_exit(rank.exit_code)
     code = rank.exit_code if rank.exit_code is not None else told.exit_code
-    message = told.message.strip().split("\n")
-    more = " …" if len(message) > 1 else ""
-    return f"{told.error}: {message[0]}{more} ({describe_exit(code)})"
+    return f"{told.error}: {choose_line(told.message)} ({describe_exit(code)})"
+
+
+def choose_line(message: str) -> str:
+    r"""Return the first line of an exception's text that says something, with a mark if there are more.
+
+    TensorFlow begins with "Graph execution error:" and where in the graph; what happened comes after that.
+
+    >>> choose_line("Graph execution error:\n\nDetected at node x (most recent call last):\n  File y\nOOM: no memory")
+    'OOM: no memory …'
+    """
+    lines = message.strip().split("\n")
+    telling = (line for line in lines if line and not line[0].isspace() and line[0] != "<" and not line.endswith(":"))
+    return next(telling, lines[0]) + (" …" if len(lines) > 1 else "")
 
 
 def _say_why(found: FailureClass) -> str:

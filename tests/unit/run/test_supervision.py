@@ -139,6 +139,32 @@ def test_a_lost_peer_is_the_headline_where_nobody_else_fails(tmp_path: Path) -> 
     assert (_headline(world).rank, _headline(world).kind) == (0, "InfrastructureError")
 
 
+def test_a_stopped_peer_is_blamed_not_the_one_that_gave_it_up(tmp_path: Path) -> None:
+    """K14 (d): TensorFlow gives a silent peer up after 10 s, long before `stall_timeout_s` is over."""
+    world = World(tmp_path)
+    world.start()
+    world.gang.halt(1)
+    world.tick(11)
+    world.gang.tell(failure(0, "tensorflow.errors.UnavailableError", "Task /job:worker/task:1 heartbeat timeout"))
+    world.gang.crash(0, 70)
+    world.tick()
+    assert not world.gang.ranks[1].signals, "another one may be seen failing"
+    world.run_to_end()
+    headline = _headline(world)
+    assert (headline.rank, headline.kind) == (1, "InfrastructureError")
+    assert "the kernel holds it stopped (SIGSTOP)" in headline.message
+    assert world.gang.ranks[1].dumps == 1
+
+
+def test_an_exception_is_told_by_the_line_that_says_what_happened(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.start()
+    text = "Graph execution error:\n\nDetected at node PyFunc defined at (most recent call last):\n  File x\nOOM: 3 GB"
+    world.gang.tell(failure(0, "tensorflow.errors.ResourceExhaustedError", text))
+    world.run_to_end()
+    assert _headline(world).message == "tensorflow.errors.ResourceExhaustedError: OOM: 3 GB … (exit code 70)"
+
+
 def test_a_signal_in_the_same_tick_outranks_a_lost_peer(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.start()
