@@ -58,3 +58,30 @@ def test_killed_rank_is_named_and_the_training_goes_on(site, two, job):
     newest = max(site.checkpoints(2, "killed").glob("step-*")) / "state.safetensors"
     assert largest_difference(read_tensors(newest), two.newest("momentum")) < TOLERANCE
     assert result.values["steps"] == 46
+
+
+@pytest.mark.parametrize(
+    ("budgets", "says"),
+    [
+        ({"restarts": 0, "user_restarts": 1}, "[ganger] user code: restart 1 of 1 (user)"),
+        (
+            {"restarts": 1, "failure_patterns": [{"pattern": "feature server", "treat_as": "temporary"}]},
+            "[ganger] temporary: restart 1 of 1 (infrastructure)",
+        ),
+    ],
+    ids=["user-restart", "pattern"],
+)
+def test_code_that_failed_once_goes_on_where_the_spec_says_so(site, two, job, budgets, says):
+    """K17, K35: it raises on rank 1 at step 34; what rank 0 says of its lost peer is not the failure."""
+    name = f"raised-{'-'.join(budgets)}"
+    keeping = {"every_steps": 5, "keep": 20}
+    payload = site.payload(2, name, "raises_once.py", MOMENTUM, checkpoint=keeping, resume=True, **budgets)
+
+    result = job.run(plan_job(payload))
+
+    assert result.state is JobState.SUCCEEDED, job.merged[-4000:]
+    assert says in job.merged
+    assert "rank 1 (worker) on 127.0.0.1 failed at step" in result.notes[0]
+    assert "going on after step 30 of 46" in job.merged
+    newest = max(site.checkpoints(2, name).glob("step-*")) / "state.safetensors"
+    assert largest_difference(read_tensors(newest), two.newest("momentum")) < TOLERANCE

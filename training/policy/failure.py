@@ -96,6 +96,9 @@ _CAUSE_OF_PYTHON: dict[str, Cause] = {
     "ConnectionRefusedError": Cause.LOST_PEER,
     "ConnectionResetError": Cause.LOST_PEER,
 }
+#: How a framework tells of an exception of Python in a function that it called (`tf.numpy_function`).
+_TRACEBACK = "Traceback (most recent call last):"
+_QUOTED = re.compile(rf"^(\w+): (.*)\n{re.escape(_TRACEBACK)}$", re.MULTILINE)
 _PORT_TAKEN = f"[Errno {errno.EADDRINUSE}]"
 _NOT_FOUND = (126, 127)
 
@@ -211,8 +214,13 @@ def _cause_of_foreign(report: FailureReport) -> Cause:
         return by_class
     if report.error == "OSError" and report.message.startswith(_PORT_TAKEN):
         return Cause.PORT_TAKEN
-    spoken = match_cause(f"{report.error}: {report.message}") if _is_of_framework(report.error) else None
-    return spoken or _cause_of_code(report.exit_code)
+    if not _is_of_framework(report.error):
+        return _cause_of_code(report.exit_code)
+    if _TRACEBACK in report.message:  # the words are the user's again
+        quoted = _QUOTED.search(report.message)
+        error, message = quoted.groups() if quoted is not None else ("", "")
+        return _cause_of_foreign(FailureReport(exit_code=report.exit_code, error=error, message=message))
+    return match_cause(f"{report.error}: {report.message}") or _cause_of_code(report.exit_code)
 
 
 def _is_of_framework(error: str) -> bool:

@@ -91,6 +91,30 @@ def test_names_and_words_of_the_users_exceptions_tell_no_cause(error: str, messa
     assert (found.cause, found.kind) == (Cause.USER_CODE, "WorkerError")
 
 
+def _quote(exception: str) -> str:
+    """What TensorFlow 2.18 says of an exception in a function of `tf.numpy_function`."""
+    return (
+        "Graph execution error:\n\nDetected at node PyFunc defined at (most recent call last):\n"
+        f'  File "nets.py", line 5, in g\n\n{exception}\nTraceback (most recent call last):\n\n'
+        f'  File "nets.py", line 3, in f\n    raise\n\n{exception}\n\n\n\t [[{{{{node PyFunc}}}}]] [Op:__inference_g_6]'
+    )
+
+
+@pytest.mark.parametrize(
+    ("exception", "cause"),
+    [
+        ("RuntimeError: connection reset: task 1 is missing", Cause.USER_CODE),
+        ("BadRows: first line\nsocket closed", Cause.USER_CODE),
+        ("ConnectionResetError: [Errno 104] x", Cause.LOST_PEER),
+        ("MemoryError: ", Cause.OUT_OF_MEMORY),
+        ("OSError: [Errno 98] Address already in use", Cause.PORT_TAKEN),
+    ],
+)
+def test_an_exception_that_a_framework_quotes_counts_as_itself(exception: str, cause: Cause) -> None:
+    report = FailureReport(exit_code=70, error=f"{TF}.UnknownError", message=_quote(exception))
+    assert classify(report).cause is cause
+
+
 def test_errors_are_named_with_their_module_unless_they_are_ours_or_pythons() -> None:
     class CancelledError(Exception):
         pass
