@@ -39,7 +39,7 @@ TASKS = {
     "close_tracking": "training.tracking.tasks",
 }
 #: Engine to the package that has `train` and `evaluate`. No module may be called like the framework that it uses.
-ENGINES = {"tensorflow": "training.engines.tensorflow_keras"}
+ENGINES = {"tensorflow": "training.engines.tensorflow_keras", "horovod": "training.engines.tensorflow_keras"}
 ENGINE_TASKS = ("train", "evaluate")
 
 _OUR_FOLDER = Path(__file__).resolve().parent

@@ -1,16 +1,18 @@
-"""Three gangs of real ranks, of 1, 2 and 3, each started once; the tests of this folder look at what they left."""
+"""Gangs of real ranks, each started once; the tests of this folder look at what they left."""
 
+import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-from gang import Output, run_gang
+from gang import Output, horovod_env, run_gang, tf_config
 
 from training.checkpoints.tensors import read_tensors
 from training.data.batches import SPLIT_STREAM, order_epoch, shuffle_rows, slice_epoch
 from training.data.store import prepare_dataset
+from training.spec.parallelism import count_devices, count_processes
 from training.spec.pipeline import DataSpec, PipelineSpec
 
 os.environ["GANGER_SLOTS"] = "4"  # as many ranks as the tests start, on however few cores
@@ -47,6 +49,36 @@ MISTAKEN_FILES = {
 }
 
 
+@dataclass(frozen=True)
+class Team:
+    """How a gang trains."""
+
+    strategy: str
+    workers: int
+    engine: str = "tensorflow"
+
+    @property
+    def processes(self):
+        return count_processes(self.strategy, self.workers)
+
+    @property
+    def devices(self):
+        return count_devices(self.strategy, self.workers, None)
+
+
+#: Those that are called by a number are what most tests use.
+TEAMS = {
+    1: Team("single", 1),
+    2: Team("multi_worker_mirrored", 2),
+    3: Team("multi_worker_mirrored", 3),
+    "mirrored-2": Team("mirrored", 2),
+    "mirrored-3": Team("mirrored", 3),
+    "central_storage-2": Team("central_storage", 2),
+    "horovod-2": Team("horovod", 2, "horovod"),
+    "horovod-3": Team("horovod", 3, "horovod"),
+}
+
+
 @dataclass
 class Site:
     """The folder of all gangs of this test session."""
@@ -54,19 +86,19 @@ class Site:
     root: Path
     datasets: dict
 
-    def payload(self, world_size, name, entrypoint=MLP, params=None, dataset="digits", **more):
+    def payload(self, team, name, entrypoint=MLP, params=None, dataset="digits", **more):
         """Return the payload of one task; keys of the `train` block may be given by name."""
         task = {key: more.pop(key) for key in ("task", "resume", "begin_from", "model_dir") if key in more}
         require = more.pop("require", {})
-        train = {"engine": "tensorflow", "epochs": 2, "batch_size": BATCH, **more}
-        train["strategy"] = "single" if world_size == 1 else "multi_worker_mirrored"
+        how = TEAMS[team]
+        train = {"engine": how.engine, "strategy": how.strategy, "epochs": 2, "batch_size": BATCH, **more}
         spec = PipelineSpec.model_validate(
             {
                 "name": "test",
                 "data": {"source": "digits"},
                 "model": {"entrypoint": entrypoint, "params": params or {}},
                 "train": train,
-                "cluster": {"workers": world_size},
+                "cluster": {"workers": how.workers},
                 "evaluate": {"require": require},
             }
         )
@@ -76,22 +108,22 @@ class Site:
             "spec": spec.model_dump(mode="json", by_alias=True),
             "base_dir": str(HERE / "user_files"),
             "dataset": str(self.datasets[dataset]),
-            "model_dir": str(self.model(world_size, name)),
-            "checkpoints": str(self.checkpoints(world_size, name)),
+            "model_dir": str(self.model(team, name)),
+            "checkpoints": str(self.checkpoints(team, name)),
             "resume": False,
             **task,
         }
 
-    def checkpoints(self, world_size, name):
-        return self.root / f"{world_size}-{name}" / "checkpoints"
+    def checkpoints(self, team, name):
+        return self.root / f"{team}-{name}" / "checkpoints"
 
-    def model(self, world_size, name):
-        return self.root / f"{world_size}-{name}" / "model"
+    def model(self, team, name):
+        return self.root / f"{team}-{name}" / "model"
 
-    def resumed(self, world_size, name, step, **more):
+    def resumed(self, team, name, step, **more):
         """Return a payload that goes on from what the gang of two had at `step` of the training `momentum`."""
         begin_from = str(self.checkpoints(2, "momentum") / f"step-{step:08d}")
-        return self.payload(world_size, name, **{"params": MOMENTUM, "resume": True, "begin_from": begin_from, **more})
+        return self.payload(team, name, **{"params": MOMENTUM, "resume": True, "begin_from": begin_from, **more})
 
 
 @dataclass
@@ -99,8 +131,12 @@ class Gang:
     """What the ranks of one gang left."""
 
     site: Site
-    world_size: int
+    team: int | str
     ranks: list[Output]
+
+    @property
+    def replicas(self):
+        return TEAMS[self.team].processes * TEAMS[self.team].devices
 
     @property
     def chief(self):
@@ -109,7 +145,7 @@ class Gang:
     def newest(self, name):
         """Return the tensors of the newest checkpoint of the training `name`."""
         assert name not in self.chief.failures, self.chief.failures[name]
-        return read_tensors(max(self.site.checkpoints(self.world_size, name).glob("step-*")) / "state.safetensors")
+        return read_tensors(max(self.site.checkpoints(self.team, name).glob("step-*")) / "state.safetensors")
 
     def metrics(self, name):
         """Return the metrics of each epoch."""
@@ -140,12 +176,14 @@ def make_archives(root):
     return specs
 
 
-def start(site, world_size, tasks, **payload):
-    command = [HERE / "trainings.py"]
-    ranks = run_gang(site.root / f"gang-{world_size}", command, {"tasks": tasks, **payload}, world_size)
+def start(site, team, tasks, **payload):
+    how = TEAMS[team]
+    payload = {"tasks": tasks, "devices": how.devices, **payload}
+    env = horovod_env if how.engine == "horovod" else tf_config
+    ranks = run_gang(site.root / f"gang-{team}", [HERE / "trainings.py"], payload, how.processes, make_env=env)
     for rank in ranks:
         assert rank.exit_code == 0, rank.text[-4000:]
-    return Gang(site=site, world_size=world_size, ranks=ranks)
+    return Gang(site=site, team=team, ranks=ranks)
 
 
 @pytest.fixture(scope="session")
@@ -171,9 +209,28 @@ def three(site, two):
         site.payload(3, "momentum", params=MOMENTUM),
         site.payload(3, "adam"),
         site.payload(3, "cnn", CNN, epochs=1),
+        site.payload(3, "user", "user_net.py", dataset="binary"),
         site.resumed(3, "resumed", MIDDLE),
     ]
     return start(site, 3, tasks)
+
+
+@pytest.fixture(scope="session")
+def others(site, two):
+    """Return a function from the name of a further team to its gang, which is started when first asked for."""
+
+    @functools.cache
+    def get(team):
+        tasks = [
+            site.payload(team, "momentum", params=MOMENTUM),
+            site.payload(team, "adam"),
+            site.payload(team, "cnn", CNN, epochs=1),
+            site.payload(team, "user", "user_net.py", dataset="binary"),
+            site.resumed(team, "resumed", MIDDLE),
+        ]
+        return start(site, team, tasks)
+
+    return get
 
 
 @pytest.fixture(scope="session")

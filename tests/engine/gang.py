@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from training import settings
+from training.launch.environment import fill_ports
 from training.plan.job import JobPlan, ProcessPlan
+from training.plan.machine import HostFacts
+from training.plan.ranks import RENDEZVOUS_PORT, place_ranks, render_horovod_env
 from training.run.event import parse_line
 
 PYTHON = settings.REPOSITORY / ".engines" / "tensorflow" / "bin" / "python"
@@ -35,16 +38,39 @@ class Output:
         return self.of(name, "result")[-1].values
 
 
-def run_gang(folder: Path, command, payload, world_size=1, threads=1, env=None):
+def tf_config(rank, ports):
+    """Return what a rank of a multi-worker strategy is told."""
+    workers = [f"127.0.0.1:{port}" for port in ports]
+    return {"TF_CONFIG": json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})}
+
+
+def horovod_env(rank, ports):
+    """Return what a rank of Horovod is told; the rendezvous server has the first of the ports."""
+    placements = place_ranks(len(ports), [HostFacts()])
+    env = render_horovod_env(placements, rank)
+    return {name: fill_ports(value, {RENDEZVOUS_PORT: ports[0]}) for name, value in env.items()}
+
+
+def run_gang(folder: Path, command, payload, world_size=1, threads=1, make_env=tf_config, env=None):
     """Run `command` as every rank of a gang and return their outputs, rank by rank."""
     folder.mkdir(parents=True)
     processes = tuple(ProcessPlan(rank=rank, argv=("-",), threads=threads) for rank in range(world_size))
     plan = JobPlan(run_id="test", name="train", processes=processes, payload=payload)
     (folder / "job.json").write_text(plan.model_dump_json())
     ports = pick_ports(world_size)
-    started = [start_rank(folder, command, rank, ports, env or {}) for rank in range(world_size)]
+    started = []
     try:
-        return [read_output(process, folder / f"rank-{rank}.log") for rank, process in enumerate(started)]
+        if make_env is horovod_env:
+            module = ("-m", "training.engines.horovod_rendezvous", "127.0.0.1", ports[0], f"127.0.0.1:{world_size}")
+            started.append(start_process(folder / "rendezvous.log", module, {}))
+        ranks = [
+            start_process(
+                folder / f"rank-{rank}.log", command, name_rank(folder, rank) | make_env(rank, ports) | (env or {})
+            )
+            for rank in range(world_size)
+        ]
+        started += ranks
+        return [read_output(process, folder / f"rank-{rank}.log") for rank, process in enumerate(ranks)]
     finally:
         for process in started:
             if process.poll() is None:
@@ -52,20 +78,21 @@ def run_gang(folder: Path, command, payload, world_size=1, threads=1, env=None):
                 process.wait()
 
 
-def start_rank(folder, command, rank, ports, env):
-    workers = [f"127.0.0.1:{port}" for port in ports]
+def name_rank(folder, rank):
+    return {settings.JOB_DIR: str(folder), settings.RANK: str(rank)}
+
+
+def start_process(log, command, env):
     variables = {
         **os.environ,
-        settings.JOB_DIR: str(folder),
-        settings.RANK: str(rank),
-        "TF_CONFIG": json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}),
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "CUDA_VISIBLE_DEVICES": "",
         "PYTHONWARNINGS": "default",
         **env,
     }
-    with (folder / f"rank-{rank}.log").open("wb") as log:
-        return subprocess.Popen([str(PYTHON), *map(str, command)], env=variables, stdout=log, stderr=subprocess.STDOUT)
+    with log.open("wb") as stream:
+        argv = [str(PYTHON), *map(str, command)]
+        return subprocess.Popen(argv, env=variables, stdout=stream, stderr=subprocess.STDOUT)
 
 
 def read_output(process, log):

@@ -62,11 +62,11 @@ def threads_that_come_late():
 
 
 def strategy_that_is_not_built():
+    return catch(lambda: start_strategy("pipeline", ALONE))
+
+
+def tpu_that_is_not_there():
     return catch(lambda: start_strategy("tpu", ALONE))
-
-
-def single_with_two_ranks():
-    return catch(lambda: start_strategy("single", RankContext(rank=0, world_size=2)))
 
 
 def known_weights():
@@ -142,7 +142,7 @@ QUESTIONS = (
     replicas_that_are_fewer,
     threads_that_come_late,
     strategy_that_is_not_built,
-    single_with_two_ranks,
+    tpu_that_is_not_there,
     known_weights,
     rows_that_fill_no_step,
     trained_to_the_end,

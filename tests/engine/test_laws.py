@@ -1,7 +1,9 @@
-"""The equivalence law (promise 2): 1, 2 and 3 ranks with the same global batch train the same weights and metrics."""
+"""The equivalence law (promise 2): whatever the strategy and the number of replicas, the same global batches train the
+same weights and metrics as one process does."""
 
 import numpy as np
 import pytest
+from conftest import TEAMS
 
 pytestmark = pytest.mark.engine
 #: Promised is 1e-5; measured is 1.2e-7 at most.
@@ -10,7 +12,14 @@ TOLERANCE = 1e-5
 
 @pytest.fixture(params=["two", "three"])
 def gang(request):
+    """A gang that trains by multi_worker_mirrored."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["two", "three", *(team for team in TEAMS if isinstance(team, str))])
+def several(request, others):
+    """A gang of any synchronous strategy."""
+    return request.getfixturevalue(request.param) if request.param in ("two", "three") else others(request.param)
 
 
 def largest_difference(these, those):
@@ -19,20 +28,25 @@ def largest_difference(these, those):
 
 
 @pytest.mark.parametrize("name", ["momentum", "adam", "cnn"])
-def test_weights_and_optimizer_are_those_of_one_process(one, gang, name):
-    difference = largest_difference(one.newest(name), gang.newest(name))
-    print(f"{name} on {gang.world_size} ranks: largest difference {difference:.2g}")
+def test_weights_and_optimizer_are_those_of_one_process(one, several, name):
+    difference = largest_difference(one.newest(name), several.newest(name))
+    print(f"{name} {several.team}: largest difference {difference:.2g}")
     assert difference < TOLERANCE
 
 
-def test_user_file_trains_the_same_weights(one, two):
+def test_user_file_trains_the_same_weights(one, several):
     """A layer and a rate schedule of the user's own, on rows that divide by nothing."""
-    assert largest_difference(one.newest("user"), two.newest("user")) < TOLERANCE
+    assert largest_difference(one.newest("user"), several.newest("user")) < TOLERANCE
+
+
+def test_the_rest_of_an_epoch_goes_on_under_any_strategy(two, several):
+    """K35: from a checkpoint that another strategy wrote in mid-epoch, to the same end."""
+    assert largest_difference(two.newest("momentum"), several.newest("resumed")) < TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["momentum", "adam", "cnn"])
-def test_training_metrics_are_those_of_one_process(one, gang, name):
-    for alone, together in zip(one.metrics(name), gang.metrics(name), strict=True):
+def test_training_metrics_are_those_of_one_process(one, several, name):
+    for alone, together in zip(one.metrics(name), several.metrics(name), strict=True):
         assert together == pytest.approx(alone, rel=1e-5)
         assert {"loss", "accuracy", "val_loss", "val_accuracy"} == together.keys()
 
@@ -44,9 +58,9 @@ def test_metrics_that_are_no_means_are_exact_too(one, two):
         assert {"auc", "precision", "val_auc", "val_precision"} <= together.keys()
 
 
-def test_loss_of_a_step_is_that_of_the_global_batch(one, gang):
+def test_loss_of_a_step_is_that_of_the_global_batch(one, several):
     alone = {event.step: event.metrics for event in one.chief.of("momentum", "step")}
-    together = {event.step: event.metrics for event in gang.chief.of("momentum", "step")}
+    together = {event.step: event.metrics for event in several.chief.of("momentum", "step")}
     common = alone.keys() & together.keys()
     assert {1, 23, 24, 46} <= common
     for step in common:
@@ -56,7 +70,7 @@ def test_loss_of_a_step_is_that_of_the_global_batch(one, gang):
 def test_all_ranks_report_the_replicas_and_their_threads(gang):
     """K03, K12."""
     for rank in gang.ranks:
-        assert rank.of("", "ready")[0].replicas == gang.world_size
+        assert rank.of("", "ready")[0].replicas == gang.replicas
         assert rank.told["THREADS"] == [{"intra": 1, "given": 1}]
 
 

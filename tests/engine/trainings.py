@@ -6,6 +6,7 @@ as a line `FAILED {...}` and the next one begins.
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import tensorflow as tf
@@ -32,7 +33,7 @@ def main():
     for payload in tasks:
         tell("BEGIN", name=payload["name"])
         try:
-            do(RankContext(rank=ctx.rank, world_size=ctx.world_size, threads=ctx.threads, payload=payload), strategy)
+            do(replace(ctx, payload=payload), strategy)
         except Exception as error:  # noqa: BLE001 - what it is, the test says
             step = getattr(error, "step", None)
             tell("FAILED", name=payload["name"], error=type(error).__name__, message=str(error), step=step)

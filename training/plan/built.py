@@ -11,11 +11,12 @@ from training.errors import Problem
 from training.plan.machine import MachineFacts
 from training.plan.ranks import place_ranks
 from training.policy.slots import count_slots
+from training.spec.parallelism import count_processes
 from training.spec.pipeline import PipelineSpec
 
 STRATEGIES: dict[str, tuple[str, ...]] = {
-    "tensorflow": ("single", "multi_worker_mirrored"),
-    "horovod": (),
+    "tensorflow": ("single", "mirrored", "multi_worker_mirrored", "central_storage", "tpu"),
+    "horovod": ("horovod",),
     "mxnet": (),
 }
 BACKENDS = ("local",)
@@ -76,7 +77,8 @@ def find_absent(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
 
 def find_oversized(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
     """Return a problem for each host that would need more slots than it has: no waiting would help (K13)."""
-    wanted = Counter(placement.host for placement in place_ranks(spec.cluster.workers, machine.hosts))
+    processes = count_processes(spec.train.strategy, spec.cluster.workers)
+    wanted = Counter(placement.host for placement in place_ranks(processes, machine.hosts))
     return [
         Problem(
             field="cluster.workers",
@@ -88,6 +90,14 @@ def find_oversized(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
     ]
 
 
+def find_missing_devices(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
+    """Return a problem when `spec` needs a TPU and no host has one; GPUs are counted by the ranks themselves."""
+    if spec.train.strategy == "tpu" and not any(host.tpu for host in machine.hosts):
+        message = "tpu needs a TPU, and none is here: TPU_NAME is not set, and there is no device /dev/accel0."
+        return [Problem(field="train.strategy", message=message, remedy="Set TPU_NAME, or choose another strategy.")]
+    return []
+
+
 def check_preflight(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
     """Return everything that keeps `spec` from running on `machine`; an empty list means that it can start."""
     unbuilt = find_unbuilt(spec)
@@ -96,4 +106,4 @@ def check_preflight(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
 
 def find_unfit(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
     """Return what `machine` lacks for `spec`, slots and environment."""
-    return [*find_oversized(spec, machine), *find_absent(spec, machine)]
+    return [*find_oversized(spec, machine), *find_missing_devices(spec, machine), *find_absent(spec, machine)]

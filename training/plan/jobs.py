@@ -66,9 +66,21 @@ def plan_train_job(
         )
         for rank in plan.ranks
     )
+    services = tuple(
+        ProcessPlan(
+            rank=service.rank,
+            role=service.role,
+            host=service.host,
+            argv=(python, "-P", "-m", *service.module),
+            service=True,
+            ready_on="output",
+        )
+        for service in plan.services
+    )
     payload = {
         "task": "train",
         "engine": plan.engine,
+        "devices": plan.devices,
         "spec": spec.model_dump(mode="json", by_alias=True),
         "base_dir": str(base_dir),
         "dataset": str(dataset),
@@ -79,7 +91,7 @@ def plan_train_job(
     return JobPlan(
         run_id=run_id,
         name="train",
-        processes=processes,
+        processes=(*processes, *services),
         ports=plan.ports,
         slots=plan.world_size,
         queue_timeout_s=plan.queue_timeout_s,

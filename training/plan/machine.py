@@ -17,11 +17,13 @@ class HostFacts:
         name: Name or address that the other hosts reach it by.
         cores: Cores that processes may use.
         slots: Places for ranks: how many may run on it at once, of all gangs together.
+        tpu: Whether a TPU is named or attached.
     """
 
     name: str = "127.0.0.1"
     cores: int = 1
     slots: int = 1
+    tpu: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

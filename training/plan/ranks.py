@@ -63,6 +63,27 @@ def place_ranks(world_size: int, hosts: Sequence[HostFacts], threads: int | None
     return tuple(placements)
 
 
+#: Name of the port of Horovod's rendezvous server, as `JobPlan.ports` lists it.
+RENDEZVOUS_PORT = "rendezvous"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePlacement:
+    """A process that serves the ranks and is ended when they are done.
+
+    Attributes:
+        rank: Number of the process, after those of the ranks.
+        role: What it is called in logs.
+        host: Host that it runs on.
+        module: Module that it runs, with arguments; `{port:NAME}` stands for a port.
+    """
+
+    rank: int
+    role: str
+    host: str
+    module: tuple[str, ...]
+
+
 def port_name(rank: int) -> str:
     """Return the name of the port that a rank listens on, as `JobPlan.ports` lists it."""
     return f"rank-{rank}"
@@ -70,17 +91,52 @@ def port_name(rank: int) -> str:
 
 def render_rank_env(spec: PipelineSpec, placements: Sequence[RankPlacement], rank: int) -> dict[str, str]:
     """Return the variables that the framework of `rank` expects, with `{port:NAME}` where a port will be."""
-    if spec.train.engine != "tensorflow":
-        return {}
-    env = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+    env = {} if spec.train.engine == "mxnet" else {"TF_CPP_MIN_LOG_LEVEL": "2"}
     if spec.train.strategy == "multi_worker_mirrored":
         workers = [f"{p.host}:{{port:{port_name(p.rank)}}}" for p in placements]
         env["TF_CONFIG"] = render_tf_config(workers, rank, "worker")
+    if spec.train.engine == "horovod":
+        env |= render_horovod_env(placements, rank)
     return env
+
+
+def render_horovod_env(placements: Sequence[RankPlacement], rank: int) -> dict[str, str]:
+    """Return what `horovodrun` would tell a rank (horovod/runner/gloo_run.py, `create_slot_env_vars`)."""
+    own = placements[rank]
+    beside = [p for p in placements if p.local_rank == own.local_rank]  # one a host: Horovod calls them a cross group
+    interface = {"HOROVOD_GLOO_IFACE": "lo"} if all(_is_loopback(p.host) for p in placements) else {}
+    return interface | {
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": placements[0].host,
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": f"{{port:{RENDEZVOUS_PORT}}}",
+        "HOROVOD_HOSTNAME": own.host,
+        "HOROVOD_RANK": str(rank),
+        "HOROVOD_SIZE": str(len(placements)),
+        "HOROVOD_LOCAL_RANK": str(own.local_rank),
+        "HOROVOD_LOCAL_SIZE": str(own.local_size),
+        "HOROVOD_CROSS_RANK": str(beside.index(own)),
+        "HOROVOD_CROSS_SIZE": str(len(beside)),
+    }
 
 
 def choose_ports(spec: PipelineSpec, placements: Sequence[RankPlacement]) -> tuple[str, ...]:
     """Return the names of the ports that the gang needs."""
     if spec.train.strategy == "multi_worker_mirrored":
         return tuple(port_name(p.rank) for p in placements)
-    return ()
+    return (RENDEZVOUS_PORT,) if spec.train.engine == "horovod" else ()
+
+
+def place_services(spec: PipelineSpec, placements: Sequence[RankPlacement]) -> tuple[ServicePlacement, ...]:
+    """Return the processes that the ranks need beside themselves."""
+    if spec.train.engine != "horovod":
+        return ()
+    sizes = {p.host: p.local_size for p in placements}
+    hosts = ",".join(f"{host}:{size}" for host, size in sizes.items())
+    address = placements[0].host
+    module = ("training.engines.horovod_rendezvous", address, f"{{port:{RENDEZVOUS_PORT}}}", hosts)
+    return (ServicePlacement(rank=len(placements), role="rendezvous", host=address, module=module),)
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or host.startswith("127.")

@@ -14,6 +14,11 @@ def render_plan(plan: RunPlan) -> str:
     """Return the plan as aligned lines that end without a line feed."""
     lines = [_render_line(name, text) for name, text in _describe(plan)]
     lines += _render_ranks(plan.ranks)
+    lines += [
+        _render_line(f"  rank {service.rank}", f"{service.role} on {service.host}, serves the others")
+        for service in plan.services
+    ]
+    lines += [_render_line("note", note) for note in plan.notes]
     lines += [_render_line("not possible", problem) for problem in plan.problems]
     return "\n".join(lines)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -13,7 +14,8 @@ from training.plan.built import choose_environment, find_unbuilt
 from training.plan.facts import DataFacts
 from training.plan.job import FailurePatternPlan, LimitsPlan
 from training.plan.machine import MachineFacts
-from training.plan.ranks import RankPlacement, choose_ports, place_ranks, render_rank_env
+from training.plan.ranks import RankPlacement, choose_ports, place_ranks, place_services, render_rank_env
+from training.spec.parallelism import count_devices, count_processes, count_replicas
 from training.spec.pipeline import PipelineSpec
 
 
@@ -32,6 +34,16 @@ class RankPlan(_Plan):
     devices: tuple[str, ...] = ("CPU:0",)
     env: dict[str, str] = {}
     """What is added to its environment; `{port:NAME}` stands for a port that is chosen at the start."""
+
+
+class ServicePlan(_Plan):
+    """A process that serves the ranks."""
+
+    rank: int
+    role: str
+    host: str
+    module: tuple[str, ...]
+    """Module that it runs, with arguments."""
 
 
 class DataPlan(_Plan):
@@ -74,6 +86,9 @@ class RunPlan(_Plan):
     steps: StepsPlan | None
     """None until the number of rows is known."""
     ranks: tuple[RankPlan, ...]
+    services: tuple[ServicePlan, ...] = ()
+    devices: int = 1
+    """Devices that each rank computes on, each a replica."""
     ports: tuple[str, ...] = ()
     limits: LimitsPlan
     queue_timeout_s: float | None = None
@@ -84,6 +99,8 @@ class RunPlan(_Plan):
     requirements: tuple[str, ...] = ()
     """What the trained model must reach."""
     register_as: str | None = None
+    notes: tuple[str, ...] = ()
+    """What of the spec has no effect, or another one than might be expected."""
     problems: tuple[str, ...] = ()
     """Why the plan cannot run today."""
 
@@ -110,7 +127,10 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
     Raises:
         SpecError: The batch size does not fit the number of ranks or rows.
     """
-    placements = place_ranks(spec.cluster.workers, machine.hosts, spec.cluster.threads_per_worker)
+    train, cluster = spec.train, spec.cluster
+    processes = count_processes(train.strategy, cluster.workers)
+    placements = place_ranks(processes, machine.hosts, cluster.threads_per_worker)
+    devices = count_devices(train.strategy, cluster.workers, cluster.devices)
     return RunPlan(
         pipeline=spec.name,
         experiment=spec.experiment_name,
@@ -123,7 +143,9 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         seed=spec.train.seed,
         data=_plan_data(spec, data),
         steps=_plan_steps(spec, data),
-        ranks=tuple(_plan_rank(spec, placements, placement) for placement in placements),
+        ranks=tuple(_plan_rank(spec, placements, placement, devices) for placement in placements),
+        services=tuple(ServicePlan(**asdict(service)) for service in place_services(spec, placements)),
+        devices=devices,
         ports=choose_ports(spec, placements),
         limits=plan_limits(spec),
         queue_timeout_s=spec.cluster.queue_timeout_s,
@@ -131,8 +153,17 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         checkpoint=_describe_checkpoint(spec),
         requirements=tuple(_describe_requirements(spec)),
         register_as=_describe_registration(spec),
+        notes=tuple(_note_workers(spec, processes, devices)),
         problems=tuple(str(problem) for problem in find_unbuilt(spec)),
     )
+
+
+def _note_workers(spec: PipelineSpec, processes: int, devices: int) -> list[str]:
+    workers, strategy = spec.cluster.workers, spec.train.strategy
+    if processes == workers:
+        return []
+    what = f"{devices} devices of one process" if devices > 1 else "one process, whatever cluster.workers says"
+    return [f"strategy {strategy} trains with {what}"]
 
 
 def plan_limits(spec: PipelineSpec) -> LimitsPlan:
@@ -151,12 +182,15 @@ def plan_limits(spec: PipelineSpec) -> LimitsPlan:
     )
 
 
-def _plan_rank(spec: PipelineSpec, placements: tuple[RankPlacement, ...], placement: RankPlacement) -> RankPlan:
+def _plan_rank(
+    spec: PipelineSpec, placements: tuple[RankPlacement, ...], placement: RankPlacement, devices: int
+) -> RankPlan:
     return RankPlan(
         rank=placement.rank,
         local_rank=placement.local_rank,
         host=placement.host,
         threads=placement.threads,
+        devices=tuple(f"CPU:{index}" for index in range(devices)),
         env=render_rank_env(spec, placements, placement.rank),
     )
 
@@ -176,7 +210,8 @@ def _plan_data(spec: PipelineSpec, data: DataFacts | None) -> DataPlan:
 def _plan_steps(spec: PipelineSpec, data: DataFacts | None) -> StepsPlan | None:
     if data is None:
         return None
-    batches: BatchPlan = plan_batches(data.rows, spec.train.batch_size, spec.cluster.workers)
+    replicas = count_replicas(spec.train.strategy, spec.cluster.workers, spec.cluster.devices)
+    batches: BatchPlan = plan_batches(data.rows, spec.train.batch_size, replicas)
     return StepsPlan(
         global_batch_size=batches.global_batch_size,
         per_rank_batch_size=batches.per_rank_batch_size,
@@ -188,7 +223,7 @@ def _plan_steps(spec: PipelineSpec, data: DataFacts | None) -> StepsPlan | None:
 
 
 def _plan_files(spec: PipelineSpec) -> dict[str, str]:
-    ranks = spec.cluster.workers
+    ranks = count_processes(spec.train.strategy, spec.cluster.workers)
     logs = "jobs/train/logs/rank-0.log" + (f" … rank-{ranks - 1}.log" if ranks > 1 else "")
     return {"model": "model/", "checkpoints": "checkpoints/", "logs": logs, "events": "jobs/train/events.jsonl"}
 

@@ -33,6 +33,7 @@ class RankContext:
         rank: Number of the process in its gang, from 0.
         world_size: Number of processes in the gang.
         threads: Computation threads that this process may use.
+        devices: Devices that this process computes on, each a replica.
         payload: What the plan says to do.
     """
 
@@ -41,6 +42,7 @@ class RankContext:
     world_size: int
     role: str = "worker"
     threads: int = 1
+    devices: int = 1
     payload: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -54,6 +56,7 @@ class RankContext:
             world_size=len([p for p in plan.processes if not p.service]),
             role=process.role,
             threads=process.threads,
+            devices=plan.payload.get("devices", 1),
             payload=plan.payload,
         )
 

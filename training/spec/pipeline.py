@@ -78,11 +78,17 @@ class ClusterSpec(SpecModel):
     backend: Literal["local", "ssh", "slurm", "kubernetes"] = "local"
     """What starts the ranks."""
     workers: PositiveInt = 1
-    """Number of worker processes."""
+    """Number of processes that train, or of devices where a strategy keeps all in one process; `single` has one."""
     threads_per_worker: PositiveInt | None = None
     """Computation threads of each worker; by default the cores of a host divided by its ranks."""
     queue_timeout_s: Seconds | None = None
     """Seconds that the gang may wait for a free slot for each worker; by default as long as it takes."""
+    devices: PositiveInt | None = None
+    """Devices of the process, with such a strategy: GPUs, or parts of the CPU; by default as many as `workers`."""
+    parameter_servers: PositiveInt | None = None
+    """Number of processes that keep variables, with strategy `parameter_server`; by default 1."""
+    min_workers: PositiveInt | None = None
+    """Fewest workers to go on with after some were lost; by default the gang is restarted with all of them."""
 
 
 class Bound(SpecModel):

@@ -11,17 +11,9 @@ from typing import Any, Final
 
 from training.spec.fields import find_field, find_tag, list_members, locate
 from training.spec.mistake import KeyPath, Mistake, parse_path
+from training.spec.parallelism import DEVICE_STRATEGIES, ELASTIC_STRATEGIES, count_replicas
 from training.spec.pipeline import PipelineSpec
 from training.spec.wording import list_words
-
-#: Strategies whose ranks are processes of their own, by engine. All others run one process.
-SEVERAL_WORKERS: Final = {
-    "tensorflow": ("multi_worker_mirrored", "parameter_server", "pipeline"),
-    "horovod": ("horovod",),
-    "mxnet": ("dist_sync", "dist_async"),
-}
-#: Strategies whose ranks each take an equal share of every global batch.
-EQUAL_SHARES: Final = ("multi_worker_mirrored", "horovod", "dist_sync")
 
 _UNKNOWN: Final = object()
 
@@ -54,28 +46,69 @@ def check_label(source: str, label: str | None) -> Mistake | None:
     return Mistake(path=("data", "label"), message=message, remedy="Add `label: <column>` under `data`.")
 
 
-def check_workers(engine: str, strategy: str, workers: int) -> Mistake | None:
-    """Refuse several workers for a strategy that would leave all but one without work."""
-    if strategy != "single" or workers == 1:
+def check_devices(strategy: str, devices: int | None) -> Mistake | None:
+    """Refuse devices for a strategy whose processes each use one."""
+    if devices is None or strategy in DEVICE_STRATEGIES:
         return None
-    several = SEVERAL_WORKERS[engine]
-    message = f"must be 1 with strategy `single`. Received: {workers}."
-    remedy = f"Set it to 1, or set train.strategy to {list_words(several)}, which {_verb(several)} several workers."
-    return Mistake(path=("cluster", "workers"), message=message, remedy=remedy)
+    message = f"must not be given with strategy `{strategy}`, whose processes use one device each. Received: {devices}."
+    remedy = f"Leave it out, or set train.strategy to {list_words(DEVICE_STRATEGIES)}."
+    return Mistake(path=("cluster", "devices"), message=message, remedy=remedy)
 
 
-def check_batch_size(strategy: str, batch_size: int, workers: int) -> Mistake | None:
-    """Require a global batch that divides into equal shares, since only then N ranks train as one process does.
+def check_parameter_servers(strategy: str, servers: int | None) -> Mistake | None:
+    """Refuse parameter servers for a strategy that would not use them."""
+    if servers is None or strategy == "parameter_server":
+        return None
+    message = f"must not be given with strategy `{strategy}`. Received: {servers}."
+    remedy = "Leave it out, or set train.strategy to parameter_server."
+    return Mistake(path=("cluster", "parameter_servers"), message=message, remedy=remedy)
+
+
+def check_min_workers(strategy: str, batch_size: int, workers: int, min_workers: int | None) -> Mistake | None:
+    """Require numbers of workers that the gang can shrink to."""
+    if min_workers is None:
+        return None
+    path = ("cluster", "min_workers")
+    if min_workers > workers:
+        return Mistake(path=path, message=f"must be at most `workers`, {workers}. Received: {min_workers}.")
+    if strategy not in ELASTIC_STRATEGIES:
+        message = f"must not be given with strategy `{strategy}`, which cannot go on with fewer ranks."
+        return Mistake(path=path, message=message, remedy=f"It works with {list_words(ELASTIC_STRATEGIES)}.")
+    if min_workers < workers and not any(batch_size % size == 0 for size in range(min_workers, workers)):
+        message = (
+            f"must allow a number of ranks below {workers} that divides train.batch_size, {batch_size}. "
+            f"Received: {min_workers}."
+        )
+        return Mistake(path=path, message=message, remedy="Lower it, or change train.batch_size.")
+    return None
+
+
+def check_reduction(reduction: str | None, workers: int) -> Mistake | None:
+    """Require a number of ranks that Adasum can combine pair by pair."""
+    if reduction != "adasum" or workers.bit_count() == 1:
+        return None
+    below = 1 << (workers.bit_length() - 1)
+    message = (
+        f"must be `average` unless the number of workers is a power of 2. Received: adasum with {workers} workers."
+    )
+    remedy = f"Set cluster.workers to {below} or {2 * below}."
+    return Mistake(path=("train", "reduction"), message=message, remedy=remedy)
+
+
+def check_batch_size(strategy: str, batch_size: int, workers: int, devices: int | None = None) -> Mistake | None:
+    """Require a global batch that divides into equal shares, since only then N replicas train as one process does.
 
     >>> check_batch_size("multi_worker_mirrored", 10, 4).message
     'must be a multiple of the 4 workers, each of which takes an equal share of the global batch. Received: 10.'
     """
-    if strategy not in EQUAL_SHARES or batch_size % workers == 0:
+    shares = count_replicas(strategy, workers, devices)
+    if batch_size % shares == 0:
         return None
-    below = batch_size // workers * workers
-    nearest = f"{below} or {below + workers}" if below else str(workers)
+    below = batch_size // shares * shares
+    nearest = f"{below} or {below + shares}" if below else str(shares)
+    whose = "devices" if strategy in DEVICE_STRATEGIES else "workers"
     message = (
-        f"must be a multiple of the {workers} workers, each of which takes an equal share of the global batch. "
+        f"must be a multiple of the {shares} {whose}, each of which takes an equal share of the global batch. "
         f"Received: {batch_size}."
     )
     return Mistake(path=("train", "batch_size"), message=message, remedy=f"Nearest: {nearest}.")
@@ -89,10 +122,6 @@ def check_held_out_rows(validation_fraction: float, require: Mapping[str, object
     return Mistake(path=("data", "validation_fraction"), message=message, remedy="Set it to 0.2, say.")
 
 
-def _verb(words: Sequence[str]) -> str:
-    return "takes" if len(words) == 1 else "take"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
     check: Callable[..., Mistake | None]
@@ -104,8 +133,13 @@ _RULES: Final = (
     _Rule(check=check_args, needs=("train.args", "train.script")),
     _Rule(check=check_label, needs=("data.source", "data.label")),
     _Rule(check=check_held_out_rows, needs=("data.validation_fraction", "evaluate.require")),
-    _Rule(check=check_workers, needs=("train.engine", "train.strategy", "cluster.workers")),
-    _Rule(check=check_batch_size, needs=("train.strategy", "train.batch_size", "cluster.workers")),
+    _Rule(check=check_devices, needs=("train.strategy", "cluster.devices")),
+    _Rule(check=check_parameter_servers, needs=("train.strategy", "cluster.parameter_servers")),
+    _Rule(
+        check=check_min_workers, needs=("train.strategy", "train.batch_size", "cluster.workers", "cluster.min_workers")
+    ),
+    _Rule(check=check_reduction, needs=("train.reduction", "cluster.workers")),
+    _Rule(check=check_batch_size, needs=("train.strategy", "train.batch_size", "cluster.workers", "cluster.devices")),
 )
 
 

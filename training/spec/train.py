@@ -66,6 +66,11 @@ class HorovodTrain(_Train):
     """The framework."""
     strategy: Literal["horovod"] = "horovod"
     """How the work is distributed: by allreduce."""
+    compression: Literal["none", "fp16"] = "none"
+    """How gradients travel: as they are, or as half-precision numbers."""
+    reduction: Literal["average", "adasum"] = "average"
+    """How the gradients of the ranks become one: their average, or by Adasum, for a number of ranks that is a power of
+    2."""
 
 
 class MXNetTrain(_Train):

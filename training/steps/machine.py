@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from training import settings
 from training.environments import read_environment
@@ -22,5 +23,9 @@ def read_machine() -> MachineFacts:
     for name in ENGINE_ENVIRONMENTS:
         status = read_environment(name)
         environments[name] = EnvironmentFacts(name=name, python=str(status.python), problem=status.problem)
-    cores = len(os.sched_getaffinity(0))
-    return MachineFacts(hosts=(HostFacts(cores=cores, slots=settings.read_slots()),), environments=environments)
+    host = HostFacts(cores=len(os.sched_getaffinity(0)), slots=settings.read_slots(), tpu=_has_tpu())
+    return MachineFacts(hosts=(host,), environments=environments)
+
+
+def _has_tpu() -> bool:
+    return "TPU_NAME" in os.environ or Path("/dev/accel0").exists()

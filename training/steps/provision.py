@@ -17,6 +17,7 @@ from training.plan.machine import MachineFacts
 from training.plan.ranks import place_ranks
 from training.run.folder import FileModel, RunFolder
 from training.settings import read_tracking_uri
+from training.spec.parallelism import count_processes
 from training.steps.context import StepContext, open_run
 from training.steps.job import run_job
 from training.steps.machine import read_machine
@@ -91,6 +92,7 @@ def _check_tracking(ctx: StepContext) -> None:
 
 def _allocate(ctx: StepContext, machine: MachineFacts) -> Allocation:
     ranks: dict[str, int] = {}
-    for placement in place_ranks(ctx.spec.cluster.workers, machine.hosts):
+    processes = count_processes(ctx.spec.train.strategy, ctx.spec.cluster.workers)
+    for placement in place_ranks(processes, machine.hosts):
         ranks[placement.host] = ranks.get(placement.host, 0) + 1
     return Allocation(run_id=ctx.run.run_id, backend=ctx.spec.cluster.backend, ranks=ranks)

@@ -26,13 +26,24 @@ def machine(**problems):
     return MachineFacts(environments=facts)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES["tensorflow"])
-def test_built_strategies_pass(strategy):
-    assert check_preflight(make_spec(strategy=strategy), machine(tensorflow="")) == []
+@pytest.mark.parametrize(("engine", "strategy"), [(e, s) for e, names in STRATEGIES.items() for s in names])
+def test_built_strategies_pass(engine, strategy):
+    facts = replace(machine(tensorflow=""), hosts=(HostFacts(tpu=True),))
+
+    assert check_preflight(make_spec(engine, strategy), facts) == []
+
+
+def test_a_tpu_that_is_not_there_is_refused_in_a_sentence():
+    (problem,) = check_preflight(make_spec(strategy="tpu"), machine(tensorflow=""))
+
+    assert str(problem) == (
+        "train.strategy: tpu needs a TPU, and none is here: TPU_NAME is not set, and there is no device /dev/accel0. "
+        "Set TPU_NAME, or choose another strategy."
+    )
 
 
 @pytest.mark.parametrize(
-    ("engine", "strategy"), [("mxnet", "dist_sync"), ("horovod", "horovod"), ("tensorflow", "tpu")]
+    ("engine", "strategy"), [("mxnet", "dist_sync"), ("mxnet", "single"), ("tensorflow", "pipeline")]
 )
 def test_unbuilt_strategies_are_refused_by_name(engine, strategy):
     (problem,) = check_preflight(make_spec(engine, strategy), machine(tensorflow="", mxnet=""))

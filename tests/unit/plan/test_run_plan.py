@@ -101,7 +101,8 @@ def test_the_plan_says_what_is_not_built():
 
     assert plan.problems == (
         "train.strategy: engine tensorflow with strategy parameter_server is not built yet. "
-        "Built: tensorflow/single, tensorflow/multi_worker_mirrored.",
+        "Built: tensorflow/single, tensorflow/mirrored, tensorflow/multi_worker_mirrored, tensorflow/central_storage, "
+        "tensorflow/tpu, horovod/horovod.",
     )
 
 

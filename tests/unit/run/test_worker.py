@@ -82,7 +82,7 @@ def _user_code() -> None:
     [
         ({}, "the task must be one of check_tracking, close_tracking, prepare_data, register_model. Received: None."),
         ({"task": "dance"}, "Received: 'dance'."),
-        ({"task": "train", "engine": "horovod"}, "the engine must be one of tensorflow. Received: 'horovod'."),
+        ({"task": "train", "engine": "caffe"}, "the engine must be one of horovod, tensorflow. Received: 'caffe'."),
     ],
 )
 def test_an_unknown_task_or_engine_is_named(payload: dict[str, str], message: str) -> None:

@@ -189,9 +189,33 @@ BETWEEN_BLOCKS = {
         "p.yaml:2: data.label: is missing; a table (data/iris.CSV) must say which column holds the label. "
         "Add `label: <column>` under `data`."
     ],
-    BASE + "cluster: {workers: 2}\n": [
-        "p.yaml:8: cluster.workers: must be 1 with strategy `single`. Received: 2. Set it to 1, or set train.strategy "
-        "to multi_worker_mirrored, parameter_server or pipeline, which take several workers."
+    BASE + "cluster: {devices: 2}\n": [
+        "p.yaml:8: cluster.devices: must not be given with strategy `single`, whose processes use one device each. "
+        "Received: 2. Leave it out, or set train.strategy to mirrored, central_storage, data_parallel or "
+        "model_parallel."
+    ],
+    BASE + "  strategy: mirrored\n  batch_size: 10\ncluster: {devices: 4}\n": [
+        "p.yaml:9: train.batch_size: must be a multiple of the 4 devices, each of which takes an equal share of the "
+        "global batch. Received: 10. Nearest: 8 or 12."
+    ],
+    BASE + "cluster: {parameter_servers: 2}\n": [
+        "p.yaml:8: cluster.parameter_servers: must not be given with strategy `single`. Received: 2. Leave it out, or "
+        "set train.strategy to parameter_server."
+    ],
+    BASE + "  strategy: multi_worker_mirrored\ncluster: {workers: 2, min_workers: 3}\n": [
+        "p.yaml:9: cluster.min_workers: must be at most `workers`, 2. Received: 3."
+    ],
+    BASE + "  strategy: multi_worker_mirrored\n  batch_size: 9\ncluster: {workers: 3, min_workers: 2}\n": [
+        "p.yaml:10: cluster.min_workers: must allow a number of ranks below 3 that divides train.batch_size, 9. "
+        "Received: 2. Lower it, or change train.batch_size."
+    ],
+    BASE + "cluster: {workers: 2, min_workers: 1}\n": [
+        "p.yaml:8: cluster.min_workers: must not be given with strategy `single`, which cannot go on with fewer ranks. "
+        "It works with multi_worker_mirrored, horovod or dist_sync."
+    ],
+    BASE.replace("tensorflow", "horovod\n  batch_size: 36\n  reduction: adasum") + "cluster: {workers: 3}\n": [
+        "p.yaml:9: train.reduction: must be `average` unless the number of workers is a power of 2. Received: adasum "
+        "with 3 workers. Set cluster.workers to 2 or 4."
     ],
     BASE + "  strategy: multi_worker_mirrored\n  batch_size: 10\ncluster: {workers: 4}\n": [
         "p.yaml:9: train.batch_size: must be a multiple of the 4 workers, each of which takes an equal share of the "

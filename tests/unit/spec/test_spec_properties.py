@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from training.errors import SpecError
 from training.spec.document import parse_document
 from training.spec.loader import load_pipeline, parse_overrides, pipeline_from_mapping
-from training.spec.rules import SEVERAL_WORKERS, check_batch_size
+from training.spec.rules import check_batch_size
 from training.spec.text import decode_spec
+from training.spec.train import HorovodTrain, MXNetTrain, TensorFlowTrain
 
 TEXTS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), max_size=20)
 NAMES = st.text("abcXYZ019_-.", min_size=1, max_size=20)
@@ -33,8 +35,10 @@ def optional(**fields):
 
 @st.composite
 def trains(draw, workers):
-    engine = draw(st.sampled_from(sorted(SEVERAL_WORKERS)))
-    strategy = draw(st.sampled_from(SEVERAL_WORKERS[engine] + (("single",) * (engine != "horovod" and workers == 1))))
+    engine, model = draw(
+        st.sampled_from([("tensorflow", TensorFlowTrain), ("horovod", HorovodTrain), ("mxnet", MXNetTrain)])
+    )
+    strategy = draw(st.sampled_from(get_args(model.model_fields["strategy"].annotation)))
     more = optional(
         epochs=st.integers(1, 99),
         seed=st.integers(0, 2**32 - 1),

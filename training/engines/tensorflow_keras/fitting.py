@@ -42,6 +42,7 @@ def run_training(job: TrainingJob) -> None:
     job.log(str(job.batches))
     with job.strategy.scope():
         model = build_keras_model(job.file, job.dataset, job.spec.train.seed)
+    job.strategy.adopt(model, job.spec.train)
     check_savable(model, job.file.entrypoint)
     progress = restore_progress(job, model)
     if unify_weights(job.strategy, model, is_chief=job.ctx.is_chief):

@@ -12,7 +12,7 @@ import numpy as np
 
 from training.engines.tensorflow_keras.observed_step import LOSSES
 from training.engines.tensorflow_keras.resuming import Progress, save_progress
-from training.engines.tensorflow_keras.state import write_state
+from training.engines.tensorflow_keras.state import map_metrics, write_state
 from training.engines.tensorflow_keras.training_job import TrainingJob
 from training.engines.tensorflow_keras.validating import Validator
 from training.errors import DivergedError
@@ -47,6 +47,7 @@ class GangCallbacks(keras.callbacks.CallbackList):
         self.stopped = False
         self._job, self._progress, self._validator = job, progress, validator
         self._begun = False
+        self._step_logs: dict[str, Any] = {}
         self._epoch_began = self._last_told = time.monotonic()
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -67,7 +68,8 @@ class GangCallbacks(keras.callbacks.CallbackList):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Set the metrics to where they were, in an epoch that was begun before a restart."""
         if self._progress.metric_state:
-            write_state(self.model, self._progress.metric_state, metrics=True)
+            state = map_metrics(self._progress.metric_state, self._job.strategy.portion)
+            write_state(self.model, state, metrics=True)
             self._progress.metric_state = {}
         self._epoch_began = time.monotonic()
         super().on_epoch_begin(epoch, logs)
@@ -80,6 +82,7 @@ class GangCallbacks(keras.callbacks.CallbackList):
         step = self._progress.step
         self._check_finite(losses)
         self._tell_step(float(losses.mean()))
+        self._step_logs = dict(logs)
         super().on_train_batch_end(batch, logs)
         every = self._job.spec.train.checkpoint.every_steps
         if every and step % every == 0 and step % self._job.batches.steps_per_epoch:
@@ -88,6 +91,8 @@ class GangCallbacks(keras.callbacks.CallbackList):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Validate, tell the epoch, and write its checkpoint."""
         logs = {} if logs is None else logs
+        self._job.strategy.settle(self.model)
+        logs.update(self._step_logs)  # Keras reads its metrics again here, which may know of this rank's rows only
         logs.update(self._validator.validate())
         metrics = {name: float(value) for name, value in logs.items()}
         for name in ("loss", "val_loss"):

@@ -35,7 +35,7 @@ def observe_steps(model: Any, strategy: Strategy) -> Iterator[None]:
         logs = dict(train_step(data))
         # Keras scales a loss by the number of replicas so that gradients may be summed. A train_step of the user's own
         # that computes its loss elsewhere is known by its logs only.
-        loss = tf.cast(traced[0], tf.float32) * strategy.replicas if traced else tf.cast(logs["loss"], tf.float32)
+        loss = tf.cast(traced[0], tf.float32) * strategy.loss_scale if traced else tf.cast(logs["loss"], tf.float32)
         return _gather_logs(strategy, loss, logs)
 
     model.train_step, model.compute_loss = observed_train_step, compute_and_keep_loss

@@ -15,7 +15,7 @@ from training.checkpoints.store import (
     write_checkpoint,
 )
 from training.engines.tensorflow_keras.agreement import share_from_chief
-from training.engines.tensorflow_keras.state import Arrays, read_state, write_state
+from training.engines.tensorflow_keras.state import Arrays, map_metrics, read_state, write_state
 from training.engines.tensorflow_keras.training_job import TrainingJob
 from training.errors import InfrastructureError
 from training.run.atomic import sweep_unfinished
@@ -66,8 +66,9 @@ def save_progress(job: TrainingJob, model: Any, progress: Progress) -> Checkpoin
         InfrastructureError: It could not be written; the earlier ones are whole.
     """
     epoch, in_epoch = divmod(progress.step, job.batches.steps_per_epoch)
+    job.strategy.settle(model)
     if in_epoch or job.ctx.is_chief:
-        arrays = read_state(model, with_metrics=bool(in_epoch))
+        arrays = map_metrics(read_state(model, with_metrics=bool(in_epoch)), job.strategy.pool)
     if not job.ctx.is_chief:
         return None
     meta = CheckpointMeta(step=progress.step, epoch=epoch, fingerprint=job.fingerprint(), metrics=progress.metrics)

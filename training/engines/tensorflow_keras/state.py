@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from training.engines.tensorflow_keras.strategies.strategy import Vector
 from training.errors import spec_error
 
 Arrays = dict[str, NDArray[Any]]
@@ -52,6 +53,14 @@ def write_state(model: Any, arrays: Mapping[str, NDArray[Any]], *, metrics: bool
         )
     for name, variable in named:
         variable.assign(arrays[name])
+
+
+def map_metrics(arrays: Mapping[str, NDArray[Any]], change: Callable[[Vector], Vector]) -> Arrays:
+    """Return `arrays` with those of metrics changed, in their order; types stay as they are."""
+    return {
+        name: change(array.astype(np.float64)).astype(array.dtype) if _is_metric(name) else array
+        for name, array in arrays.items()
+    }
 
 
 def _iter_state(model: Any, *, with_metrics: bool) -> Iterator[tuple[str, Any]]:

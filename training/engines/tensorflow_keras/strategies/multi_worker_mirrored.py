@@ -12,13 +12,13 @@ from typing import Any
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.reduce_per_replica import hand_back_reduced_logs
-from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, Vector
+from training.engines.tensorflow_keras.strategies.strategy import KnownToTensorFlow, MakeDataset, Vector
 from training.errors import LaunchError, spec_error
 from training.plan.tf_config import parse_tf_config
 from training.run.rank import RankContext
 
 
-class MultiWorkerMirrored:
+class MultiWorkerMirrored(KnownToTensorFlow):
     """Waits, when made, until all ranks have joined.
 
     Args:
@@ -32,7 +32,7 @@ class MultiWorkerMirrored:
     def __init__(self, ctx: RankContext) -> None:
         _check_tf_config(ctx)
         self._strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        self.replicas = int(self._strategy.num_replicas_in_sync)
+        self.replicas = self.loss_scale = int(self._strategy.num_replicas_in_sync)
         self._rank = ctx.rank
         _check_replicas(self.replicas, ctx.world_size)
         hand_back_reduced_logs()

@@ -1,4 +1,4 @@
-"""What the engine needs of a strategy: one class per file implements it."""
+"""What the engine needs of a synchronous strategy: one class per file implements it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from training.spec.train import TrainSpec
+
 Vector = NDArray[np.float64]
-#: Makes the `tf.data.Dataset` that one rank trains on: `(rank, world_size) -> dataset`.
+#: Makes the `tf.data.Dataset` that one replica trains on: `(index, replicas) -> dataset`.
 MakeDataset = Callable[[int, int], Any]
 
 
@@ -19,12 +21,18 @@ class Strategy(Protocol):
 
     Attributes:
         replicas: Parts that a global batch is cut into, over all ranks.
+        loss_scale: What Keras divides the loss of a replica by, so that gradients can be summed.
     """
 
     replicas: int
+    loss_scale: int
 
     def scope(self) -> AbstractContextManager[Any]:
         """Return the context in which a model must be built to be trained here."""
+        ...
+
+    def adopt(self, model: Any, train: TrainSpec) -> None:
+        """Make a model that was built in `scope` ready to be trained by all ranks together."""
         ...
 
     def distribute(self, make_dataset: MakeDataset) -> Any:
@@ -39,6 +47,44 @@ class Strategy(Protocol):
         """Return the sum of `values` over ranks. Every rank must call it, in one order; it waits for the others."""
         ...
 
+    def pool(self, values: Vector) -> Vector:
+        """Return a metric's sum over all rows from what this rank reads of it; all ranks must call it, in one order."""
+        ...
+
+    def portion(self, values: Vector) -> Vector:
+        """Return what each rank must set a metric's variable to for the sum over all rows to be `values`."""
+        ...
+
+    def settle(self, model: Any) -> None:
+        """Make variables the same on all ranks that each rank updates on its own, such as moving averages."""
+        ...
+
     def needs_own_evaluation_model(self) -> bool:
         """Whether a model built in `scope` cannot evaluate on one rank alone."""
         ...
+
+
+class KnownToTensorFlow:
+    """What strategies have in common whose replicas TensorFlow itself keeps together."""
+
+    def adopt(self, model: Any, train: TrainSpec) -> None:
+        """Do nothing: gradients are added up already."""
+
+    def pool(self, values: Vector) -> Vector:
+        """Return `values`: reading a metric adds up over replicas."""
+        return values
+
+    def portion(self, values: Vector) -> Vector:
+        """Return `values`: setting a metric divides it among replicas."""
+        return values
+
+    def settle(self, model: Any) -> None:
+        """Do nothing: TensorFlow has done it."""
+
+
+class OneProcess(KnownToTensorFlow):
+    """What strategies have in common that keep all their replicas in one process."""
+
+    def add_up(self, values: Vector) -> Vector:
+        """Return `values`: there is one rank."""
+        return values

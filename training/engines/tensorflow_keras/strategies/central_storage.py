@@ -1,0 +1,56 @@
+"""Strategy `central_storage`: one process, variables in one place, a replica of the computation on each device.
+
+https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CentralStorageStrategy
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import tensorflow as tf
+
+from training.engines.tensorflow_keras.shims.central_variables import aggregate_updates
+from training.engines.tensorflow_keras.strategies.logical_devices import make_devices
+from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
+from training.run.rank import RankContext
+
+
+class CentralStorage(OneProcess):
+    """Keeps every variable once, on the CPU.
+
+    Args:
+        ctx: What the launcher made of this process.
+
+    Raises:
+        PreflightError: There are fewer devices than were asked for.
+    """
+
+    def __init__(self, ctx: RankContext) -> None:
+        self._strategy = tf.distribute.experimental.CentralStorageStrategy(make_devices(ctx.devices), "CPU:0")
+        self.replicas = self.loss_scale = int(self._strategy.num_replicas_in_sync)
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Return the scope in which variables are made on the CPU, to be updated by all replicas together."""
+        return self._scope()
+
+    @contextlib.contextmanager
+    def _scope(self) -> Iterator[None]:
+        with self._strategy.scope(), aggregate_updates():
+            yield
+
+    def distribute(self, make_dataset: MakeDataset) -> Any:
+        """Return the global batches; TensorFlow cuts each into consecutive equal parts, as ranks do (ADR 3)."""
+        return self._strategy.experimental_distribute_dataset(make_dataset(0, 1))
+
+    def gather(self, values: Any) -> Any:
+        """Return `values` of all replicas, one row each; by a sum, since this strategy has no gather."""
+        context = tf.distribute.get_replica_context()
+        own = tf.one_hot(context.replica_id_in_sync_group, self.replicas, dtype=values.dtype)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, own[:, tf.newaxis] * values[tf.newaxis, :])
+
+    def needs_own_evaluation_model(self) -> bool:
+        """Return True: evaluation would be cut over replicas, where a metric that is no mean goes wrong."""
+        return True
