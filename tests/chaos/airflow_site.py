@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -94,8 +92,11 @@ class AirflowSite:
     def kill_task(self) -> None:
         """Kill the process that runs the only task that runs; whoever started it lives, and is told by the kernel."""
         children = self._services["airflow-scheduler"].children(recursive=True)
-        (task,) = [child for child in children if " ".join(child.cmdline()).startswith(_TASK_TITLE)]
-        os.kill(task.pid, signal.SIGKILL)
+        tasks = {child: " ".join(child.cmdline()) for child in children}
+        tasks = {child: title for child, title in tasks.items() if title.startswith(_TASK_TITLE)}
+        assert len(set(tasks.values())) == 1, f"one task must run. Received: {tasks}"
+        for process in tasks:  # children that have not become another program yet bear its title
+            process.kill()
 
     def _spawn(self, command: ServiceCommand) -> psutil.Popen:
         log = self._folder.log(command.name)
