@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -28,8 +29,9 @@ _WAIT_S = 20.0
 #: So that the gang still trains when Airflow tries again, 10 s after its task was killed and whatever that takes.
 _STEP_S = "0.8"
 _NEEDED = ("airflow-api-server", "airflow-scheduler", "airflow-dag-processor")
-#: How Airflow calls the process that runs a task (`airflow.sdk.execution_time.task_runner`).
-_TASK_TITLE = "airflow worker -- "
+#: How Airflow calls the process that runs a task (`airflow.sdk.execution_time.task_runner`): by the task instance's id,
+#: where workers of the executor bear the executor's name.
+_TASK_TITLE = re.compile(r"airflow worker -- [0-9a-f-]{36}$")
 
 
 class AirflowSite:
@@ -92,11 +94,8 @@ class AirflowSite:
     def kill_task(self) -> None:
         """Kill the process that runs the only task that runs; whoever started it lives, and is told by the kernel."""
         children = self._services["airflow-scheduler"].children(recursive=True)
-        tasks = {child: " ".join(child.cmdline()) for child in children}
-        tasks = {child: title for child, title in tasks.items() if title.startswith(_TASK_TITLE)}
-        assert len(set(tasks.values())) == 1, f"one task must run. Received: {tasks}"
-        for process in tasks:  # children that have not become another program yet bear its title
-            process.kill()
+        (task,) = [child for child in children if _TASK_TITLE.match(" ".join(child.cmdline()).strip())]
+        task.kill()
 
     def _spawn(self, command: ServiceCommand) -> psutil.Popen:
         log = self._folder.log(command.name)
