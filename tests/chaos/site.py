@@ -94,16 +94,21 @@ class Site:
         return here
 
     def start_airflow(self) -> AirflowSite:
-        """Return a live Airflow; it is started when somebody asks for the first time."""
+        """Return a live Airflow, started now if none runs."""
         if self._airflow is None:
             self._airflow = AirflowSite(self.home, self.server.uri, self.environ)
             self._airflow.start()
         return self._airflow
 
-    def close(self) -> None:
-        """End all servers."""
+    def stop_airflow(self) -> None:
+        """End Airflow, if it runs: it would take the cores from the trainings after it."""
         if self._airflow is not None:
             self._airflow.stop()
+            self._airflow = None
+
+    def close(self) -> None:
+        """End all servers."""
+        self.stop_airflow()
         self.server.kill()
 
     def _serves(self, process: psutil.Process) -> bool:

@@ -29,8 +29,8 @@ class Trial:
         site: The surroundings.
         fault: What is to be done.
         folder: Where the output of the commands goes.
-        spec: The pipeline.
         env: The environment of the commands.
+        spec: The pipeline.
         command: The command that is waited for, once there is one.
         closing: Called when all is over, the last one first.
     """
@@ -38,8 +38,8 @@ class Trial:
     site: Site
     fault: Fault
     folder: Path
-    spec: Path
     env: dict[str, str]
+    spec: Path = field(init=False)
     command: Command | None = None
     closing: list[Callable[[], object]] = field(default_factory=list)
     _run: WatchedRun | None = None
@@ -52,9 +52,13 @@ class Trial:
         folder = site.root / "trials" / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        pipelines = site.start_airflow().pipelines if fault.kind is Kind.AIRFLOW_TASK_KILLED else folder
-        spec = site.write_pipeline(pipelines, name, options)
-        return cls(site=site, fault=fault, folder=folder, spec=spec, env=site.environ | env)
+        trial = cls(site=site, fault=fault, folder=folder, env=site.environ | env)
+        pipelines = folder
+        if fault.kind is Kind.AIRFLOW_TASK_KILLED:
+            trial.closing.append(site.stop_airflow)
+            pipelines = site.start_airflow().pipelines
+        trial.spec = site.write_pipeline(pipelines, name, options)
+        return trial
 
     @property
     def run(self) -> WatchedRun:
