@@ -28,15 +28,17 @@ class Trial:
     Attributes:
         site: The surroundings.
         fault: What is to be done.
+        options: Fields of the spec's `train` block.
         folder: Where the output of the commands goes.
         env: The environment of the commands.
-        spec: The pipeline.
+        spec: The pipeline, once it has begun.
         command: The command that is waited for, once there is one.
         closing: Called when all is over, the last one first.
     """
 
     site: Site
     fault: Fault
+    options: dict[str, object]
     folder: Path
     env: dict[str, str]
     spec: Path = field(init=False)
@@ -52,13 +54,7 @@ class Trial:
         folder = site.root / "trials" / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        trial = cls(site=site, fault=fault, folder=folder, env=site.environ | env)
-        pipelines = folder
-        if fault.kind is Kind.AIRFLOW_TASK_KILLED:
-            trial.closing.append(site.stop_airflow)
-            pipelines = site.start_airflow().pipelines
-        trial.spec = site.write_pipeline(pipelines, name, options)
-        return trial
+        return cls(site=site, fault=fault, options=options, folder=folder, env=site.environ | env)
 
     @property
     def run(self) -> WatchedRun:
@@ -73,6 +69,8 @@ class Trial:
 
     def start(self, name: str) -> Command:
         """Start the training, or go on with the one that there is; `name` is that of the output's files."""
+        if self._run is None:
+            self.spec = self._write_spec()
         self.command = Command(self._render_command(), self.folder, name, self.env)
         run_id = self.command.read_run_id()
         if self._run is None:
@@ -111,6 +109,7 @@ class Trial:
         """Undo what is left of the fault; `by_force`, end the training first."""
         if by_force and self.command is not None:
             self.command.abandon()
+        if by_force and self._run is not None:
             command = [GANGER, "stop", self.run_id]
             subprocess.run(command, env=self.env, capture_output=True, check=False, timeout=_STOP_S)
         while self.closing:
@@ -122,6 +121,13 @@ class Trial:
             self._stopwatches.append(stopwatch)
             stopwatch.start()
         os.kill(pid, signum)
+
+    def _write_spec(self) -> Path:
+        folder = self.folder
+        if self.fault.kind is Kind.AIRFLOW_TASK_KILLED:
+            self.closing.append(self.site.stop_airflow)
+            folder = self.site.start_airflow().pipelines
+        return self.site.write_pipeline(folder, self.folder.name, self.options)
 
     def _render_command(self) -> list[str]:
         if self.fault.kind is Kind.AIRFLOW_TASK_KILLED:
