@@ -160,13 +160,13 @@ def test_without_a_store_the_run_folder_alone_decides(
     assert "set aside" not in training.calls
 
 
-def test_each_try_is_a_follower_of_its_own(training: FakeTraining, make_task: Callable[..., Task]) -> None:
-    seen: list[str] = []
-    training.act = lambda ctx: seen.append(ctx.follower) or {}
+def test_the_step_knows_which_try_it_is(training: FakeTraining, make_task: Callable[..., Task]) -> None:
+    seen: list[int] = []
+    training.act = lambda ctx: seen.append(ctx.try_number) or {}
     task = make_task(Store())
     task.run()
     task.run()
-    assert seen == ["try 1", "try 2"]
+    assert seen == [1, 2]
 
 
 def test_a_success_callback_of_the_user_is_kept(tmp_path: Path) -> None:

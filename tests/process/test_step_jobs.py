@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,7 +42,7 @@ def lines() -> list[str]:
 def make_try(job: Job, lines: list[str], tmp_path: Path) -> MakeTry:
     run = RunFolder(job.folder.path.parent.parent)
     file = pipeline_from_mapping(SPEC, tmp_path)
-    return lambda number: StepContext(file=file, run=run, log=lines.append, follower=f"try {number}")
+    return lambda number: StepContext(file=file, run=run, log=lines.append, try_number=number)
 
 
 def _wait_for_rank(job: Job, attempt: int = 1) -> int:
@@ -129,10 +128,14 @@ def test_a_lost_job_is_told_from_a_running_one(job: Job, make_try: MakeTry) -> N
     assert read_standing(job.folder) is Standing.FAILED
 
 
-def test_a_step_that_nobody_else_follows_is_cancelled(job: Job, make_try: MakeTry) -> None:
-    ctx = replace(make_try(1), follower="")
-    start_job(ctx, job.plan(WORKS))
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_try_that_has_not_joined_yet_can_cancel_what_an_older_one_started(
+    number: int, job: Job, make_try: MakeTry
+) -> None:
+    """K16: marked as failed while it still plans; 0: the command line, where nobody counts."""
+    start_job(make_try(min(number, 1)), job.plan(WORKS))
     _wait_for_rank(job)
+    ctx = make_try(number)
     cancel_step(ctx, "train", "interrupted")
     with pytest.raises(CancelledError, match="interrupted"):
         follow_job(ctx, "train")

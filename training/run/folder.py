@@ -133,7 +133,7 @@ class JobFolder:
 
     @property
     def follower(self) -> Path:
-        """Names who follows the job; whoever came before has no say in its end any more."""
+        """Number of the try that came last to follow the job; an older one has no say in its end any more."""
         return self.path / "follower"
 
     @property

@@ -26,7 +26,7 @@ class StepContext:
         log: Takes a line for the person who watches.
         tags: Where the run comes from (`dag_id`, `dag_run_id`, `try_number`, …); they become tags of the MLflow run.
         map_index: Index of a mapped task; -1 for an ordinary one.
-        follower: What others call whoever runs the step, such as `try 2`; empty where there is only one.
+        try_number: Which try of the step this is, where somebody counts them, from 1.
         lease_s: Seconds after which a job that nobody follows any more ends itself; longer than whoever may come back
             to it needs.
     """
@@ -36,7 +36,7 @@ class StepContext:
     log: Callable[[str], None]
     tags: dict[str, str] = field(default_factory=dict)
     map_index: int = -1
-    follower: str = ""
+    try_number: int = 0
     lease_s: float = 60.0
 
     @property

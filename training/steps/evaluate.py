@@ -43,4 +43,4 @@ def evaluate(ctx: StepContext) -> dict[str, Any]:
         tracking=plan_tracking(ctx, plan),
         env={"TF_CPP_MIN_LOG_LEVEL": "2"},
     )
-    return run_job(ctx, job).values
+    return run_job(ctx, job, again=True).values  # the bounds may have changed since it was done

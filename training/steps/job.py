@@ -5,7 +5,7 @@ from __future__ import annotations
 from training.plan.job import JobPlan
 from training.run.folder import JobFolder, write_atomic
 from training.run.follow import cancel, follow, log_size, raise_for, start_or_attach, stop
-from training.run.job import JobResult, JobStatus
+from training.run.job import JobResult, JobState, JobStatus
 from training.run.standing import Standing, read_standing
 from training.steps.context import StepContext
 
@@ -50,9 +50,7 @@ def join_job(ctx: StepContext, name: str) -> int:
     """Become the follower of a job that runs, say how far it is, and return from where in its log to follow it."""
     folder = ctx.run.job(name, ctx.map_index)
     _claim(ctx, folder)
-    status = JobStatus.read(folder.status)
-    where = f"at step {status.step}" if status is not None and status.step else "before its first step"
-    ctx.log(f"{name} is running already: following it, {where}. Its log so far:")
+    ctx.log(f"{name} is running already: following it, {_say_where(JobStatus.read(folder.status))}. Its log so far:")
     return 0
 
 
@@ -70,30 +68,36 @@ def follow_job(ctx: StepContext, name: str, *, offset: int = 0) -> JobResult:
 
 
 def cancel_step(ctx: StepContext, step: str, reason: str) -> None:
-    """End the job of `step`, if one runs and nobody else has come to follow it, and wait until its processes are gone.
+    """End the job of `step`, if one runs and no later try has come to follow it, and wait until its processes are gone.
 
     Airflow may end a try that it took for dead when the next one has joined the gang already.
     """
     folder = ctx.run.job(step, ctx.map_index)
     if not folder.job.exists() or folder.result.exists():
         return
-    follower = _read_follower(folder)
-    if follower not in ("", ctx.follower):
-        ctx.log(f"{step} goes on: {follower} follows it now.")
+    newest = _read_follower(folder)
+    if newest > ctx.try_number:
+        ctx.log(f"{step} goes on: try {newest} follows it now.")
         return
     cancel(folder, reason)
     stop(folder, reason)
 
 
 def _claim(ctx: StepContext, folder: JobFolder) -> None:
-    write_atomic(folder.follower, ctx.follower, durable=False)
+    write_atomic(folder.follower, str(ctx.try_number), durable=False)
 
 
-def _read_follower(folder: JobFolder) -> str:
+def _say_where(status: JobStatus | None) -> str:
+    if status is not None and status.state is JobState.QUEUED:
+        return "still waiting for free slots"
+    return f"at step {status.step}" if status is not None and status.step else "before its first step"
+
+
+def _read_follower(folder: JobFolder) -> int:
     try:
-        return folder.follower.read_text(encoding="utf-8")
+        return int(folder.follower.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return ""
+        return 0
 
 
 def _await_cancelled(ctx: StepContext, folder: JobFolder) -> None:

@@ -108,7 +108,7 @@ class StepOperator(BaseOperator):
             log=self.log.info,
             tags={"dag_id": ti.dag_id, "dag_run_id": dag_run.run_id, "try_number": str(ti.try_number)},
             map_index=-1 if ti.map_index is None else ti.map_index,
-            follower=f"try {ti.try_number}",
+            try_number=ti.try_number,
             lease_s=LEASE_S,
         )
 

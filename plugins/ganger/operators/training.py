@@ -68,6 +68,7 @@ class TrainingOperator(ResumableJobMixin, StepOperator):
 
     def run_step(self, ctx: StepContext, context: Context) -> dict[str, Any]:
         """Train, join the gang that trains, or take the result of the one that has."""
+        self._offset = None
         if not self.durable or context.get("task_state_store") is None:
             return super().run_step(ctx, context)
         result: dict[str, Any] = self.execute_resumable(context)
