@@ -48,3 +48,16 @@ def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any], 
     ]
     if problems:
         raise SpecError(problems)
+
+
+def choose_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of `arguments` that `function` takes.
+
+    >>> choose_arguments(lambda patience=3: None, {"patience": 5, "hidden": 8})
+    {'patience': 5}
+    """
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return dict(arguments)
+    known = {p.name for p in parameters if p.kind in _BY_NAME}
+    return {name: value for name, value in arguments.items() if name in known}

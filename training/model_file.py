@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from training.arguments import check_arguments
+from training.arguments import check_arguments, choose_arguments
 from training.entrypoint import get_function, import_entrypoint, parse_entrypoint
 from training.errors import spec_error
 from training.spec.pipeline import ModelSpec
 
 BUILD_MODEL = "build_model"
+BUILD_CALLBACKS = "build_callbacks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +27,14 @@ class ModelFile:
         path: The file, for a user's `path.py`; None for a module.
         build: `build_model`.
         params: Its keyword arguments.
+        build_callbacks: Returns the callbacks; None where the file has no such function.
     """
 
     entrypoint: str
     path: Path | None
     build: Callable[..., Any]
     params: dict[str, Any]
+    build_callbacks: Callable[[], Any] | None = None
 
     def build_model(self) -> Any:
         """Call `build_model(**params)`; what it raises is the user's and passes as it is."""
@@ -59,4 +64,23 @@ def load_model_file(model: ModelSpec, base_dir: Path) -> ModelFile:
     if not callable(build):
         raise spec_error("model.entrypoint", f"{BUILD_MODEL} must be a function. Received: a {type(build).__name__}.")
     check_arguments(build, model.params, field="model.params", called=BUILD_MODEL)
-    return ModelFile(entrypoint=model.entrypoint, path=entrypoint.path, build=build, params=dict(model.params))
+    return ModelFile(
+        entrypoint=model.entrypoint,
+        path=entrypoint.path,
+        build=build,
+        params=dict(model.params),
+        build_callbacks=_find_callbacks(module, model),
+    )
+
+
+def _find_callbacks(module: ModuleType, model: ModelSpec) -> Callable[[], Any] | None:
+    """Return `build_callbacks` of the file, given those of `model.params` that it takes; None where there is none."""
+    build = getattr(module, BUILD_CALLBACKS, None)
+    if build is None:
+        return None
+    if not callable(build):
+        message = f"{BUILD_CALLBACKS} must be a function. Received: a {type(build).__name__}."
+        raise spec_error("model.entrypoint", message)
+    taken = choose_arguments(build, model.params)
+    check_arguments(build, taken, field="model.params", called=BUILD_CALLBACKS)
+    return functools.partial(build, **taken)

@@ -194,6 +194,9 @@ def two(site):
         site.payload(2, "adam"),
         site.payload(2, "cnn", CNN, epochs=1),
         site.payload(2, "user", "user_net.py", dataset="binary"),
+        site.payload(2, "early", "early.py", dataset="binary", params={"patience": 1}, epochs=30),
+        site.payload(2, "linear", epochs=1, learning_rate_scaling="linear", warmup_steps=10, params=MOMENTUM),
+        site.payload(2, "sqrt", "user_net.py", dataset="binary", epochs=1, learning_rate_scaling="sqrt"),
         site.payload(2, "dropout", params={"dropout": 0.2}, epochs=1),
         site.resumed(2, "resumed", MIDDLE),
         site.resumed(2, "resumed_at_epoch", PER_EPOCH),
@@ -210,6 +213,7 @@ def three(site, two):
         site.payload(3, "adam"),
         site.payload(3, "cnn", CNN, epochs=1),
         site.payload(3, "user", "user_net.py", dataset="binary"),
+        site.payload(3, "early", "early.py", dataset="binary", params={"patience": 1}, epochs=30),
         site.resumed(3, "resumed", MIDDLE),
     ]
     return start(site, 3, tasks)
@@ -226,6 +230,7 @@ def others(site, two):
             site.payload(team, "adam"),
             site.payload(team, "cnn", CNN, epochs=1),
             site.payload(team, "user", "user_net.py", dataset="binary"),
+            site.payload(team, "early", "early.py", dataset="binary", params={"patience": 1}, epochs=30),
             site.resumed(team, "resumed", MIDDLE),
         ]
         return start(site, team, tasks)
@@ -242,6 +247,8 @@ def one(site, two):
         site.payload(1, "adam"),
         site.payload(1, "cnn", CNN, epochs=1),
         site.payload(1, "user", **user),
+        site.payload(1, "early", "early.py", dataset="binary", params={"patience": 1}, epochs=30),
+        site.payload(1, "warm", epochs=1, warmup_steps=10, params=MOMENTUM),
         site.resumed(1, "resumed", MIDDLE),
         site.resumed(1, "other_params", MIDDLE, params={**MOMENTUM, "hidden": [16]}),
         site.resumed(1, "other_data", MIDDLE, dataset="binary"),

@@ -3,7 +3,7 @@ same weights and metrics as one process does."""
 
 import numpy as np
 import pytest
-from conftest import TEAMS
+from conftest import MOMENTUM, TEAMS
 
 pytestmark = pytest.mark.engine
 #: Promised is 1e-5; measured is 1.2e-7 at most.
@@ -37,6 +37,21 @@ def test_weights_and_optimizer_are_those_of_one_process(one, several, name):
 def test_user_file_trains_the_same_weights(one, several):
     """A layer and a rate schedule of the user's own, on rows that divide by nothing."""
     assert largest_difference(one.newest("user"), several.newest("user")) < TOLERANCE
+
+
+def test_callbacks_decide_alike(one, several):
+    """Early stopping ends all ranks after the same epoch, with the best weights; a lowered rate is so everywhere."""
+    alone, together = one.chief.of("early", "epoch"), several.chief.of("early", "epoch")
+    assert len(alone) < 30
+    assert [event.step for event in together] == [event.step for event in alone]
+    assert several.chief.result("early")["weights_norm"] == pytest.approx(
+        one.chief.result("early")["weights_norm"], rel=1e-5
+    )
+    for rank in several.ranks:
+        assert rank.text.count("SAW ") == len(alone)
+    lowered = [gang.chief.of("early", "step")[-1].metrics["learning_rate"] for gang in (one, several)]
+    assert lowered[0] == pytest.approx(lowered[1], rel=1e-6)
+    assert lowered[0] < 0.05
 
 
 def test_the_rest_of_an_epoch_goes_on_under_any_strategy(two, several):
@@ -89,6 +104,26 @@ def test_real_learning_rate_is_told(one):
     rates = [event.metrics["learning_rate"] for event in one.chief.of("user", "step")]
     assert rates == sorted(rates, reverse=True)
     assert len(set(rates)) > 1
+
+
+def test_learning_rate_is_scaled_and_warmed_up_as_the_spec_says(one, two):
+    """K29: nothing by default; linear from the model's own rate to twice it in ten steps; sqrt on top of a schedule."""
+
+    def rates(gang, name):
+        return {event.step: event.metrics["learning_rate"] for event in gang.chief.of(name, "step")}
+
+    base = MOMENTUM["learning_rate"]
+    linear, warm = rates(two, "linear"), rates(one, "warm")
+    assert list(rates(two, "momentum").values()) == pytest.approx([base] * len(rates(two, "momentum")))
+    # Told after the step: the rate of the next one.
+    for step, rate in linear.items():
+        assert rate == pytest.approx(base * (1 + min((step + 1) / 10, 1)), rel=1e-5)
+    for step, rate in warm.items():
+        assert rate == pytest.approx(base * min((step + 1) / 10, 1), rel=1e-5)
+    common = rates(two, "sqrt").keys() & rates(one, "user").keys()
+    assert common
+    for step in common:
+        assert rates(two, "sqrt")[step] == pytest.approx(2**0.5 * rates(one, "user")[step], rel=1e-5)
 
 
 def test_dropout_trains_on_several_ranks(two):

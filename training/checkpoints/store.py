@@ -43,6 +43,8 @@ class CheckpointMeta(FileModel):
     """What must be the same for the state to be of use: model, data, seed, batch."""
     metrics: dict[str, float] = {}
     """Of the last whole epoch."""
+    callbacks: tuple[dict[str, Any], ...] = ()
+    """What each of the user's callbacks remembers, in their order."""
     bytes: int = 0
     sha256: str = ""
     """Of the tensors' file."""

@@ -26,6 +26,10 @@ class _Train(SpecModel):
     """Rows per step over all ranks together (global), whatever the strategy; a multiple of the ranks that share it."""
     seed: Seed = 7
     """Seed of initial weights and of the order of the rows."""
+    learning_rate_scaling: Literal["none", "linear", "sqrt"] = "none"
+    """By what the model's learning rate is multiplied: nothing, the number of replicas, or its square root."""
+    warmup_steps: Count = 0
+    """Steps in which the rate rises to that: from the model's own rate, or from 0 where nothing is scaled."""
     checkpoint: CheckpointSpec = CheckpointSpec()
     """When checkpoints are written."""
     restarts: Count = 2

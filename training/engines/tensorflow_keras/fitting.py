@@ -8,11 +8,13 @@ from training.engines.tensorflow_keras.agreement import share_from_chief, unify_
 from training.engines.tensorflow_keras.feeding import feed_rank
 from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
 from training.engines.tensorflow_keras.keras_model import build_keras_model, check_savable
+from training.engines.tensorflow_keras.learning_rate import choose_factor, scale_learning_rate
 from training.engines.tensorflow_keras.observed_step import observe_steps
 from training.engines.tensorflow_keras.resuming import Progress, restore_progress
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
 from training.engines.tensorflow_keras.strategies import start_strategy
 from training.engines.tensorflow_keras.training_job import TrainingJob, read_training_job
+from training.engines.tensorflow_keras.user_callbacks import build_callbacks
 from training.engines.tensorflow_keras.validating import Validator
 from training.engines.tensorflow_keras.weights import hash_weights, norm_weights
 from training.run.rank import RankContext
@@ -42,6 +44,7 @@ def run_training(job: TrainingJob) -> None:
     job.log(str(job.batches))
     with job.strategy.scope():
         model = build_keras_model(job.file, job.dataset, job.spec.train.seed)
+        scale_learning_rate(model, choose_factor(job.spec), job.spec.train.warmup_steps)
     job.strategy.adopt(model, job.spec.train)
     check_savable(model, job.file.entrypoint)
     progress = restore_progress(job, model)
@@ -58,7 +61,7 @@ def run_training(job: TrainingJob) -> None:
 def fit(job: TrainingJob, model: Any, progress: Progress, validator: Validator) -> None:
     """Train from `progress` to the end: the rest of an epoch that was begun, then whole epochs."""
     per_epoch, epochs = job.batches.steps_per_epoch, job.spec.train.epochs
-    callbacks = GangCallbacks(job, model, progress, validator)
+    callbacks = GangCallbacks(job, model, progress, validator, build_callbacks(job))
     with observe_steps(model, job.strategy):
         while progress.step < job.total_steps and not callbacks.stopped:
             epoch, done = divmod(progress.step, per_epoch)

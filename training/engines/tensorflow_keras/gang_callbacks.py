@@ -10,10 +10,12 @@ from typing import Any
 import keras
 import numpy as np
 
+from training.engines.tensorflow_keras.learning_rate import read_learning_rate
 from training.engines.tensorflow_keras.observed_step import LOSSES
 from training.engines.tensorflow_keras.resuming import Progress, save_progress
 from training.engines.tensorflow_keras.state import map_metrics, write_state
 from training.engines.tensorflow_keras.training_job import TrainingJob
+from training.engines.tensorflow_keras.user_callbacks import describe_callbacks, restore_callbacks
 from training.engines.tensorflow_keras.validating import Validator
 from training.errors import DivergedError
 
@@ -43,6 +45,7 @@ class GangCallbacks(keras.callbacks.CallbackList):
         callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> None:
         epochs, steps = job.spec.train.epochs, job.batches.steps_per_epoch
+        self._users = list(callbacks)
         super().__init__(list(callbacks), add_history=True, model=model, epochs=epochs, steps=steps, verbose=0)
         self.stopped = False
         self._job, self._progress, self._validator = job, progress, validator
@@ -54,6 +57,7 @@ class GangCallbacks(keras.callbacks.CallbackList):
         """Begin once, though `fit` is called twice where an epoch was begun before a restart."""
         if not self._begun:
             super().on_train_begin(logs)
+            restore_callbacks(self._users, self._progress.callbacks)
             self._begun = True
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -86,7 +90,7 @@ class GangCallbacks(keras.callbacks.CallbackList):
         super().on_train_batch_end(batch, logs)
         every = self._job.spec.train.checkpoint.every_steps
         if every and step % every == 0 and step % self._job.batches.steps_per_epoch:
-            save_progress(self._job, self.model, self._progress)
+            self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Validate, tell the epoch, and write its checkpoint."""
@@ -104,6 +108,10 @@ class GangCallbacks(keras.callbacks.CallbackList):
         self._progress.metrics = {name: value for name, value in metrics.items() if math.isfinite(value)}
         self._tell_epoch(epoch + 1, sorted(metrics.keys() - self._progress.metrics.keys()))
         super().on_epoch_end(epoch, logs)
+        self._save()
+
+    def _save(self) -> None:
+        self._progress.callbacks = describe_callbacks(self._users)
         save_progress(self._job, self.model, self._progress)
 
     def _check_finite(self, losses: np.ndarray[Any, Any]) -> None:
@@ -138,9 +146,3 @@ class GangCallbacks(keras.callbacks.CallbackList):
         seconds = time.monotonic() - self._epoch_began
         epochs, step, metrics = self._job.spec.train.epochs, self._progress.step, self._progress.metrics
         self._job.ctx.epoch(epoch=epoch, epochs=epochs, step=step, metrics=metrics, seconds=seconds)
-
-
-def read_learning_rate(model: Any) -> float:
-    """Return the rate of the next update, whatever schedule or loss scaling surrounds it."""
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    return float(keras.ops.convert_to_numpy(optimizer.learning_rate))

@@ -17,6 +17,7 @@ from training.checkpoints.store import (
 from training.engines.tensorflow_keras.agreement import share_from_chief
 from training.engines.tensorflow_keras.state import Arrays, map_metrics, read_state, write_state
 from training.engines.tensorflow_keras.training_job import TrainingJob
+from training.engines.tensorflow_keras.user_callbacks import States
 from training.errors import InfrastructureError
 from training.run.atomic import sweep_unfinished
 
@@ -28,11 +29,13 @@ class Progress:
     Attributes:
         step: Steps that were trained.
         metrics: Metrics of the last whole epoch.
+        callbacks: What the user's callbacks remember.
         metric_state: Sums of the metrics of the epoch that was begun, to be set when `fit` has reset them; then empty.
     """
 
     step: int = 0
     metrics: dict[str, float] = field(default_factory=dict)
+    callbacks: States = ()
     metric_state: Arrays = field(default_factory=dict)
 
 
@@ -56,7 +59,12 @@ def restore_progress(job: TrainingJob, model: Any) -> Progress:
     write_state(model, arrays, metrics=False)
     in_epoch = step % job.batches.steps_per_epoch
     job.log(f"going on after step {step} of {job.total_steps}, from {checkpoint.path}")
-    return Progress(step=step, metrics=dict(checkpoint.meta.metrics), metric_state=arrays if in_epoch else {})
+    return Progress(
+        step=step,
+        metrics=dict(checkpoint.meta.metrics),
+        callbacks=checkpoint.meta.callbacks,
+        metric_state=arrays if in_epoch else {},
+    )
 
 
 def save_progress(job: TrainingJob, model: Any, progress: Progress) -> Checkpoint | None:
@@ -71,7 +79,13 @@ def save_progress(job: TrainingJob, model: Any, progress: Progress) -> Checkpoin
         arrays = map_metrics(read_state(model, with_metrics=bool(in_epoch)), job.strategy.pool)
     if not job.ctx.is_chief:
         return None
-    meta = CheckpointMeta(step=progress.step, epoch=epoch, fingerprint=job.fingerprint(), metrics=progress.metrics)
+    meta = CheckpointMeta(
+        step=progress.step,
+        epoch=epoch,
+        fingerprint=job.fingerprint(),
+        metrics=progress.metrics,
+        callbacks=progress.callbacks,
+    )
     checkpoint = write_checkpoint(job.checkpoints, meta, arrays, keep=job.spec.train.checkpoint.keep)
     job.ctx.checkpoint(step=progress.step, path=checkpoint.path)
     return checkpoint
