@@ -90,6 +90,7 @@ class Site:
         """Return the payload of one task; keys of the `train` block may be given by name."""
         task = {key: more.pop(key) for key in ("task", "resume", "begin_from", "model_dir") if key in more}
         require = more.pop("require", {})
+        cluster = more.pop("cluster", {})
         how = TEAMS[team]
         train = {"engine": how.engine, "strategy": how.strategy, "epochs": 2, "batch_size": BATCH, **more}
         spec = PipelineSpec.model_validate(
@@ -98,7 +99,7 @@ class Site:
                 "data": {"source": "digits"},
                 "model": {"entrypoint": entrypoint, "params": params or {}},
                 "train": train,
-                "cluster": {"workers": how.workers},
+                "cluster": {"workers": how.workers, **cluster},
                 "evaluate": {"require": require},
             }
         )

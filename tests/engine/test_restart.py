@@ -1,12 +1,15 @@
 """A rank dies in mid-epoch under a real supervisor: the gang is restarted and ends where an undisturbed one does."""
 
+from pathlib import Path
+
 import pytest
 from conftest import MOMENTUM
 from fakes.jobs import Job
 from test_laws import TOLERANCE, largest_difference
 
 from training.checkpoints.tensors import read_tensors
-from training.plan.job import JobPlan, ProcessPlan
+from training.plan.job import TrackingPlan
+from training.plan.jobs import plan_train_job
 from training.plan.run_plan import plan_run
 from training.run.folder import RunFolder
 from training.run.follow import stop
@@ -26,23 +29,30 @@ def job(tmp_path):
 
 
 def plan_job(payload):
-    """Return the job of a payload, as the step `train` plans it, without a tracker."""
+    """Return the job of a payload, as the step `train` plans it, without a tracker and a model to be left."""
     spec = PipelineSpec.model_validate(payload["spec"])
     machine = read_machine()
-    plan = plan_run(spec, machine)
-    python = machine.environments[plan.environment].python
-    processes = tuple(
-        ProcessPlan(rank=rank.rank, argv=(python, "-m", "training.worker"), env=rank.env, threads=rank.threads)
-        for rank in plan.ranks
-    )
-    return JobPlan(
-        run_id="restart",
-        name="train",
-        processes=processes,
-        ports=plan.ports,
-        limits=plan.limits,
-        payload={**payload, "engine": "tensorflow"},
-    )
+    paths = {name: Path(payload[name]) for name in ("base_dir", "dataset", "model_dir", "checkpoints")}
+    tracking = TrackingPlan(tracking_uri="", experiment="", run_name="")
+    job = plan_train_job(plan_run(spec, machine), spec, machine, run_id="restart", tracking=tracking, **paths)
+    return job.model_copy(update={"tracking": None})
+
+
+@pytest.mark.parametrize("team", ["horovod-3", 3])
+def test_gang_goes_on_with_the_ranks_that_are_left(site, two, job, team):
+    """SIGKILL of rank 1 of 3 at step 34: two go on from the checkpoint of step 30, to the same weights."""
+    keeping = {"every_steps": 5, "keep": 20}
+    more = {"checkpoint": keeping, "restarts": 1, "cluster": {"min_workers": 2}}
+    payload = site.payload(team, "lost", "killed_once.py", MOMENTUM, **more)
+
+    result = job.run(plan_job(payload))
+
+    assert result.state is JobState.SUCCEEDED, job.merged[-4000:]
+    assert "[ganger] going on with 2 of 3 ranks" in job.merged
+    assert "going on after step 30 of 46" in job.merged
+    assert sorted(result.exit_codes)[:2] == [0, 1]
+    newest = max(site.checkpoints(team, "lost").glob("step-*")) / "state.safetensors"
+    assert largest_difference(read_tensors(newest), two.newest("momentum")) < TOLERANCE
 
 
 def test_killed_rank_is_named_and_the_training_goes_on(site, two, job):

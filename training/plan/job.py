@@ -89,6 +89,18 @@ class TrackingPlan(_Plan):
     tags: dict[str, str] = {}
 
 
+class GangPlan(_Plan):
+    """Processes of a job that it may go on with after it lost ranks."""
+
+    processes: tuple[ProcessPlan, ...]
+    ports: tuple[str, ...] = ()
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks, services not among them."""
+        return sum(not process.service for process in self.processes)
+
+
 class JobPlan(_Plan):
     """A job: processes that start together and succeed or fail together."""
 
@@ -98,6 +110,8 @@ class JobPlan(_Plan):
     processes: tuple[ProcessPlan, ...]
     ports: tuple[str, ...] = ()
     """Names of the ports to choose."""
+    smaller: tuple[GangPlan, ...] = ()
+    """What it may go on with after it lost ranks, largest first."""
     slots: int = 0
     """Slots of the machine that it needs, all at once; the supervisor holds them as long as the gang lives."""
     queue_timeout_s: float | None = None
@@ -108,3 +122,14 @@ class JobPlan(_Plan):
     tracking: TrackingPlan | None = None
     payload: dict[str, Any] = {}
     """For `training.worker`: `task` and what the task needs. Never a secret."""
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks, services not among them."""
+        return sum(not process.service for process in self.processes)
+
+    def shrink(self, world_size: int) -> JobPlan:
+        """Return the plan that goes on with `world_size` ranks, which one of `smaller` must have."""
+        gang = next(gang for gang in self.smaller if gang.world_size == world_size)
+        rest = tuple(other for other in self.smaller if other.world_size < world_size)
+        return self.model_copy(update={"processes": gang.processes, "ports": gang.ports, "smaller": rest})

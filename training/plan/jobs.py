@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from training.plan.job import JobPlan, LimitsPlan, ProcessPlan, TrackingPlan
+from training.plan.job import GangPlan, JobPlan, LimitsPlan, ProcessPlan, TrackingPlan
 from training.plan.machine import MachineFacts
-from training.plan.run_plan import RunPlan
+from training.plan.run_plan import RunPlan, plan_run
+from training.spec.parallelism import list_smaller
 from training.spec.pipeline import PipelineSpec
 
 #: -P: what lies in the folder of whoever started the run replaces no package, and no model is loaded with its help.
@@ -54,6 +56,33 @@ def plan_train_job(
 ) -> JobPlan:
     """Return the job that trains: the ranks of `plan`, each told the whole spec."""
     python = machine.environments[plan.environment].python
+    payload = {
+        "task": "train",
+        "engine": plan.engine,
+        "devices": plan.devices,
+        "spec": spec.model_dump(mode="json", by_alias=True),
+        "base_dir": str(base_dir),
+        "dataset": str(dataset),
+        "model_dir": str(model_dir),
+        "checkpoints": str(checkpoints),
+        "resume": True,  # from the run's own folder only, which is empty at the first try
+    }
+    return JobPlan(
+        run_id=run_id,
+        name="train",
+        processes=_plan_processes(plan, python),
+        ports=plan.ports,
+        smaller=tuple(_plan_smaller(spec, machine, python)),
+        slots=plan.world_size,
+        queue_timeout_s=plan.queue_timeout_s,
+        limits=plan.limits,
+        outputs=(str(model_dir / "MLmodel"),),
+        tracking=tracking,
+        payload=payload,
+    )
+
+
+def _plan_processes(plan: RunPlan, python: str) -> tuple[ProcessPlan, ...]:
     processes = tuple(
         ProcessPlan(
             rank=rank.rank,
@@ -77,26 +106,12 @@ def plan_train_job(
         )
         for service in plan.services
     )
-    payload = {
-        "task": "train",
-        "engine": plan.engine,
-        "devices": plan.devices,
-        "spec": spec.model_dump(mode="json", by_alias=True),
-        "base_dir": str(base_dir),
-        "dataset": str(dataset),
-        "model_dir": str(model_dir),
-        "checkpoints": str(checkpoints),
-        "resume": True,  # from the run's own folder only, which is empty at the first try
-    }
-    return JobPlan(
-        run_id=run_id,
-        name="train",
-        processes=(*processes, *services),
-        ports=plan.ports,
-        slots=plan.world_size,
-        queue_timeout_s=plan.queue_timeout_s,
-        limits=plan.limits,
-        outputs=(str(model_dir / "MLmodel"),),
-        tracking=tracking,
-        payload=payload,
-    )
+    return (*processes, *services)
+
+
+def _plan_smaller(spec: PipelineSpec, machine: MachineFacts, python: str) -> Iterator[GangPlan]:
+    """Yield the gangs that the training may go on with: fewer workers, the same global batches."""
+    for workers in list_smaller(spec.cluster.workers, spec.cluster.min_workers, spec.train.batch_size):
+        cluster = spec.cluster.model_copy(update={"workers": workers, "min_workers": None})
+        plan = plan_run(spec.model_copy(update={"cluster": cluster}), machine)
+        yield GangPlan(processes=_plan_processes(plan, python), ports=plan.ports)

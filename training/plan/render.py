@@ -44,7 +44,8 @@ def _describe(plan: RunPlan) -> Iterable[tuple[str, str]]:
 def _describe_gang(plan: RunPlan) -> str:
     waits = f", waits for free slots for at most {plan.queue_timeout_s:g} s" if plan.queue_timeout_s else ""
     ranks = "rank" if plan.world_size == 1 else "ranks"
-    return f"{plan.world_size} {ranks} on {plan.backend}, seed {plan.seed}{waits}"
+    fewer = f", may go on with {' or '.join(map(str, plan.smaller))} after a loss" if plan.smaller else ""
+    return f"{plan.world_size} {ranks} on {plan.backend}, seed {plan.seed}{fewer}{waits}"
 
 
 def _describe_params(plan: RunPlan) -> str:

@@ -15,7 +15,7 @@ from training.plan.facts import DataFacts
 from training.plan.job import FailurePatternPlan, LimitsPlan
 from training.plan.machine import MachineFacts
 from training.plan.ranks import RankPlacement, choose_ports, place_ranks, place_services, render_rank_env
-from training.spec.parallelism import count_devices, count_processes, count_replicas
+from training.spec.parallelism import count_devices, count_processes, count_replicas, list_smaller
 from training.spec.pipeline import PipelineSpec
 
 
@@ -99,6 +99,8 @@ class RunPlan(_Plan):
     requirements: tuple[str, ...] = ()
     """What the trained model must reach."""
     register_as: str | None = None
+    smaller: tuple[int, ...] = ()
+    """Numbers of ranks that the gang may go on with after it lost some."""
     notes: tuple[str, ...] = ()
     """What of the spec has no effect, or another one than might be expected."""
     problems: tuple[str, ...] = ()
@@ -153,6 +155,7 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         checkpoint=_describe_checkpoint(spec),
         requirements=tuple(_describe_requirements(spec)),
         register_as=_describe_registration(spec),
+        smaller=tuple(list_smaller(cluster.workers, cluster.min_workers, train.batch_size)),
         notes=tuple(_note_workers(spec, processes, devices)),
         problems=tuple(str(problem) for problem in find_unbuilt(spec)),
     )

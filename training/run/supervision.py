@@ -15,9 +15,10 @@ from training.launch.api import Launcher, LaunchOrder
 from training.plan.job import JobPlan
 from training.policy.failure import Cause
 from training.policy.restart import Action, PastFailure, RestartPolicy
+from training.policy.shrink import choose_world_size
 from training.run.conclusion import add_tracking, conclude
 from training.run.event import Event
-from training.run.folder import JobFolder
+from training.run.folder import JobFolder, write_atomic
 from training.run.gang import GangWatch, Phase
 from training.run.job import JobResult, JobState
 from training.run.journal import Journal
@@ -271,9 +272,21 @@ class Supervision:
             self._conclude(verdict, now)
             return
         self._notes.append(f"attempt {self._attempt}: {render_headline(verdict.headline)}; {decision.reason}")
+        self._shrink(verdict)
         self._attempt += 1
         self._until = now + decision.delay_s
         self.mode = Mode.PAUSING
+
+    def _shrink(self, verdict: Verdict) -> None:
+        """Go on with fewer ranks where the plan allows it and one was lost."""
+        plan = self._plan
+        sizes = [gang.world_size for gang in plan.smaller]
+        size = choose_world_size(verdict.cause, verdict.headline.rank, plan.world_size, sizes)
+        if size == plan.world_size:
+            return
+        self._plan = plan.shrink(size)
+        write_atomic(self._folder.job, self._plan.model_dump_json(indent=2) + "\n")  # which the ranks read
+        self.note(f"going on with {size} of {plan.world_size} ranks")
 
     def _pause(self, now: float) -> None:
         if now >= self._until:

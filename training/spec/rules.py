@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from training.spec.fields import find_field, find_tag, list_members, locate
 from training.spec.mistake import KeyPath, Mistake, parse_path
-from training.spec.parallelism import DEVICE_STRATEGIES, ELASTIC_STRATEGIES, count_replicas
+from training.spec.parallelism import DEVICE_STRATEGIES, ELASTIC_STRATEGIES, count_replicas, list_smaller
 from training.spec.pipeline import PipelineSpec
 from training.spec.wording import list_words
 
@@ -74,7 +74,7 @@ def check_min_workers(strategy: str, batch_size: int, workers: int, min_workers:
     if strategy not in ELASTIC_STRATEGIES:
         message = f"must not be given with strategy `{strategy}`, which cannot go on with fewer ranks."
         return Mistake(path=path, message=message, remedy=f"It works with {list_words(ELASTIC_STRATEGIES)}.")
-    if min_workers < workers and not any(batch_size % size == 0 for size in range(min_workers, workers)):
+    if min_workers < workers and not list_smaller(workers, min_workers, batch_size):
         message = (
             f"must allow a number of ranks below {workers} that divides train.batch_size, {batch_size}. "
             f"Received: {min_workers}."

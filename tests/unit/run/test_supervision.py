@@ -10,7 +10,7 @@ import pytest
 from fakes.stepping import LIMITS, World, epoch, failure, ready, result, step
 
 from training.errors import InfrastructureError, LaunchError, PreflightError, WorkerError
-from training.plan.job import FailurePatternPlan, ProcessPlan
+from training.plan.job import FailurePatternPlan, GangPlan, JobPlan, ProcessPlan
 from training.run.event import Heartbeat, parse_line
 from training.run.follow import raise_for
 from training.run.job import FailureHeadline, JobState
@@ -594,3 +594,32 @@ def test_a_full_disk_is_told_and_ends_nothing(tmp_path: Path) -> None:
     done = world.run_to_end()
     assert done.state is JobState.SUCCEEDED
     assert done.notes == ("merged.log is incomplete: No space left on device",)
+
+
+def _gang(ranks: int) -> GangPlan:
+    return GangPlan(processes=tuple(ProcessPlan(rank=n, argv=("toy", str(ranks))) for n in range(ranks)))
+
+
+def test_a_gang_goes_on_with_fewer_ranks_after_a_loss(tmp_path: Path) -> None:
+    limits = LIMITS.model_copy(update={"restarts": 2})
+    world = World(tmp_path, ranks=4, limits=limits, plan_fields={"smaller": (_gang(2), _gang(1))})
+    world.start()
+    world.gang.crash(3, -signal.SIGKILL)
+    world.tick_until(lambda: len(world.launcher.gangs) == 2)
+    assert sorted(world.gang.ranks) == [0, 1]
+    assert JobPlan.model_validate_json(world.folder.job.read_bytes()).world_size == 2, "which the ranks read"
+    world.start()
+    world.gang.end(0)
+    world.gang.end(1)
+    done = world.run_to_end()
+    assert done.state is JobState.SUCCEEDED
+    assert "going on with 2 of 4 ranks" in done.notes
+
+
+def test_a_gang_does_not_shrink_for_what_no_rank_was_lost_by(tmp_path: Path) -> None:
+    limits = LIMITS.model_copy(update={"user_restarts": 1})
+    world = World(tmp_path, limits=limits, plan_fields={"smaller": (_gang(1),)})
+    world.start()
+    world.gang.crash(1, 70)
+    world.tick_until(lambda: len(world.launcher.gangs) == 2)
+    assert sorted(world.gang.ranks) == [0, 1]
