@@ -37,6 +37,7 @@ TASKS = {
     "register_model": "training.tracking.registry",
     "check_tracking": "training.tracking.tasks",
     "close_tracking": "training.tracking.tasks",
+    "fetch_model": "training.tracking.fetch",
 }
 #: Engine to the package that has `train` and `evaluate`. No module may be called like the framework that it uses.
 ENGINES = {"tensorflow": "training.engines.tensorflow_keras", "horovod": "training.engines.tensorflow_keras"}

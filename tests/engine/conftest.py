@@ -22,6 +22,7 @@ MOMENTUM = {"optimizer": "momentum", "learning_rate": 0.05}
 BATCH, PER_EPOCH, MIDDLE = 60, 23, 30  # 58 of 1438 rows fill no step
 OUTLIER_ROWS, OUTLIER_BATCH, OUTLIER_STEP = 103, 8, 5
 BUILD = "m = keras.Sequential([keras.layers.Dense(10)]); m.compile('sgd', 'mse'); return m"
+TASK_KEYS = ("task", "resume", "begin_from", "model_dir", "initial_model")
 #: Model files with a mistake each: text, and `model.params`.
 MISTAKEN_FILES = {
     "no_function": ("def make_model(): pass", {}),
@@ -88,16 +89,17 @@ class Site:
 
     def payload(self, team, name, entrypoint=MLP, params=None, dataset="digits", **more):
         """Return the payload of one task; keys of the `train` block may be given by name."""
-        task = {key: more.pop(key) for key in ("task", "resume", "begin_from", "model_dir") if key in more}
+        task = {key: more.pop(key) for key in TASK_KEYS if key in more}
         require = more.pop("require", {})
         cluster = more.pop("cluster", {})
+        freeze = more.pop("freeze", [])
         how = TEAMS[team]
         train = {"engine": how.engine, "strategy": how.strategy, "epochs": 2, "batch_size": BATCH, **more}
         spec = PipelineSpec.model_validate(
             {
                 "name": "test",
                 "data": {"source": "digits"},
-                "model": {"entrypoint": entrypoint, "params": params or {}},
+                "model": {"entrypoint": entrypoint, "params": params or {}, "freeze": freeze},
                 "train": train,
                 "cluster": {"workers": how.workers, **cluster},
                 "evaluate": {"require": require},
@@ -198,6 +200,7 @@ def two(site):
         site.payload(2, "early", "early.py", dataset="binary", params={"patience": 1}, epochs=30),
         site.payload(2, "linear", epochs=1, learning_rate_scaling="linear", warmup_steps=10, params=MOMENTUM),
         site.payload(2, "sqrt", "user_net.py", dataset="binary", epochs=1, learning_rate_scaling="sqrt"),
+        site.payload(2, "tuned", initial_model=str(site.model(2, "adam")), freeze=["dense"], epochs=1),
         site.payload(2, "dropout", params={"dropout": 0.2}, epochs=1),
         site.resumed(2, "resumed", MIDDLE),
         site.resumed(2, "resumed_at_epoch", PER_EPOCH),
@@ -249,6 +252,11 @@ def one(site, two):
         site.payload(1, "cnn", CNN, epochs=1),
         site.payload(1, "user", **user),
         site.payload(1, "early", "early.py", dataset="binary", params={"patience": 1}, epochs=30),
+        site.payload(1, "tuned", initial_model=str(site.model(2, "adam")), freeze=["dense"], epochs=1),
+        site.payload(1, "other_head", initial_model=str(site.model(2, "adam")), params={"classes": 12}, epochs=1),
+        site.payload(1, "other_model", initial_model=str(site.model(2, "user")), epochs=1),
+        site.payload(1, "freeze_unknown", freeze=["dense_7"], epochs=1),
+        site.payload(1, "freeze_all", freeze=["dense*"], epochs=1),
         site.payload(1, "warm", epochs=1, warmup_steps=10, params=MOMENTUM),
         site.resumed(1, "resumed", MIDDLE),
         site.resumed(1, "other_params", MIDDLE, params={**MOMENTUM, "hidden": [16]}),

@@ -241,3 +241,22 @@ def test_without_held_out_rows_nothing_is_evaluated(home, tmp_path):
 
     assert answer.returncode == 0, answer.stderr
     assert "No rows are held out" in answer.stderr
+
+
+def test_a_run_is_tuned_from_an_earlier_one(home, outcomes):
+    """By the id of its MLflow run; the frozen layer is said."""
+    source = outcomes[2]["mlflow_run_id"]
+    answer = ganger(
+        home, "run", DIGITS, "--json", "--set", "cluster.workers=1", "--set", "train.epochs=1", "--set",
+        "evaluate.require={}", "--set", f"model.initialize_from={source}", "--set", "model.freeze=[dense]",
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    assert f"weights of {source}: 4 loaded (dense/kernel" in answer.stderr
+    assert "frozen: dense; " in answer.stderr
+    assert json.loads(answer.stdout)["metrics"]["loss"] < outcomes[2]["metrics"]["loss"]
+
+
+def test_a_model_that_the_server_has_not_is_refused(home, outcomes):
+    answer = ganger(home, "run", DIGITS, "--set", "model.initialize_from=models:/nobody@champion")
+    assert answer.returncode == 2, answer.stderr
+    assert "model.initialize_from: must be a model that the tracking server has" in answer.stderr

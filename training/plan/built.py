@@ -56,12 +56,7 @@ def find_unbuilt(spec: PipelineSpec) -> list[Problem]:
 
 
 def _unbuilt_fields(spec: PipelineSpec) -> list[tuple[str, bool]]:
-    model = spec.model
-    return [
-        ("train.script", spec.train.script is not None),
-        ("model.initialize_from", model is not None and model.initialize_from is not None),
-        ("model.freeze", model is not None and bool(model.freeze)),
-    ]
+    return [("train.script", spec.train.script is not None)]
 
 
 def find_absent(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:

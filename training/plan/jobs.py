@@ -50,6 +50,7 @@ def plan_train_job(
     run_id: str,
     base_dir: Path,
     dataset: Path,
+    initial_model: Path | None = None,
     model_dir: Path,
     checkpoints: Path,
     tracking: TrackingPlan,
@@ -63,6 +64,7 @@ def plan_train_job(
         "spec": spec.model_dump(mode="json", by_alias=True),
         "base_dir": str(base_dir),
         "dataset": str(dataset),
+        "initial_model": str(initial_model) if initial_model else None,
         "model_dir": str(model_dir),
         "checkpoints": str(checkpoints),
         "resume": True,  # from the run's own folder only, which is empty at the first try

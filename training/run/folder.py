@@ -218,6 +218,11 @@ class RunFolder:
         return self.path / "model"
 
     @property
+    def initial_model(self) -> Path:
+        """The model of `model.initialize_from`, fetched."""
+        return self.path / "initial_model"
+
+    @property
     def checkpoints(self) -> Path:
         """Folder of the checkpoints."""
         return self.path / "checkpoints"

@@ -19,6 +19,7 @@ from training.run.folder import FileModel, RunFolder
 from training.settings import read_tracking_uri
 from training.spec.parallelism import count_processes
 from training.steps.context import StepContext, open_run
+from training.steps.initial_model import find_initial_model_problems
 from training.steps.job import run_job
 from training.steps.machine import read_machine
 from training.steps.model_source import find_model_problems
@@ -63,7 +64,11 @@ def check_run(ctx: StepContext, machine: MachineFacts) -> None:
     Raises:
         PreflightError: With everything that is missing.
     """
-    problems = [*check_preflight(ctx.spec, machine), *find_model_problems(ctx.file)]
+    problems = [
+        *check_preflight(ctx.spec, machine),
+        *find_model_problems(ctx.file),
+        *find_initial_model_problems(ctx.file),
+    ]
     if problems:
         raise PreflightError("\n".join(str(problem) for problem in problems))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from training.errors import LaunchError
@@ -16,6 +17,7 @@ from training.run.job import JobResult
 from training.run.standing import Standing, read_standing
 from training.steps.context import StepContext, open_run
 from training.steps.dataset import PreparedDataset, read_dataset
+from training.steps.initial_model import fetch_initial_model
 from training.steps.job import follow_job, join_job, start_job
 from training.steps.machine import read_machine
 from training.steps.provision import check_run
@@ -47,11 +49,12 @@ def start_training(ctx: StepContext) -> int:
     machine = read_machine()
     check_run(ctx, machine)
     dataset = read_dataset(ctx.run)
+    initial_model = fetch_initial_model(ctx)
     plan = plan_run(ctx.spec, machine, dataset.facts)
     write_atomic(ctx.run.plan, plan.model_dump_json(indent=2) + "\n")
     for line in render_plan(plan).splitlines():
         ctx.log(line)
-    return start_job(ctx, _plan_job(ctx, plan, machine, dataset))
+    return start_job(ctx, _plan_job(ctx, plan, machine, dataset, initial_model))
 
 
 def read_training_standing(ctx: StepContext) -> Standing:
@@ -92,7 +95,9 @@ def read_training(ctx: StepContext) -> dict[str, Any]:
     return {**result.values, "mlflow_run_id": result.mlflow_run_id, "workers": workers}
 
 
-def _plan_job(ctx: StepContext, plan: RunPlan, machine: MachineFacts, dataset: PreparedDataset) -> JobPlan:
+def _plan_job(
+    ctx: StepContext, plan: RunPlan, machine: MachineFacts, dataset: PreparedDataset, initial_model: Path | None
+) -> JobPlan:
     return plan_train_job(
         plan,
         ctx.spec,
@@ -100,6 +105,7 @@ def _plan_job(ctx: StepContext, plan: RunPlan, machine: MachineFacts, dataset: P
         run_id=ctx.run.run_id,
         base_dir=ctx.file.base_dir,
         dataset=dataset.path,
+        initial_model=initial_model,
         model_dir=ctx.run.model,
         checkpoints=ctx.run.checkpoints,
         tracking=plan_tracking(ctx, plan),

@@ -53,29 +53,11 @@ def test_unbuilt_strategies_are_refused_by_name(engine, strategy):
     assert strategy in problem.message
 
 
-def test_unbuilt_fields_and_backends_are_refused_by_name():
-    spec = make_spec(
-        cluster={"backend": "slurm"},
-        model={"entrypoint": "training.models.mlp", "initialize_from": "models:/a@b", "freeze": ["dense*"]},
-    )
+def test_unbuilt_backends_are_refused_by_name():
+    (problem,) = check_preflight(make_spec(cluster={"backend": "slurm"}), machine(tensorflow=""))
 
-    fields = [problem.field for problem in check_preflight(spec, machine(tensorflow=""))]
-
-    assert fields == ["cluster.backend", "model.initialize_from", "model.freeze"]
-
-
-def test_more_workers_than_slots_are_refused_with_what_is_wanted_what_there_is_and_what_to_do():
-    spec = make_spec(strategy="multi_worker_mirrored", cluster={"workers": 4})
-    here = machine(tensorflow="")
-
-    def check(slots):
-        return list(map(str, check_preflight(spec, replace(here, hosts=(HostFacts(cores=2, slots=slots),)))))
-
-    assert check(3) == [
-        "cluster.workers: must need at most the 3 slots of 127.0.0.1. Received: 4. "
-        "Use fewer workers, or set GANGER_SLOTS=4 to let ranks share cores."
-    ]
-    assert check(4) == []
+    assert problem.field == "cluster.backend"
+    assert "slurm" in problem.message
 
 
 def test_an_absent_environment_is_named_with_the_way_out():

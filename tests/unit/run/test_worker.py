@@ -80,7 +80,10 @@ def _user_code() -> None:
 @pytest.mark.parametrize(
     ("payload", "message"),
     [
-        ({}, "the task must be one of check_tracking, close_tracking, prepare_data, register_model. Received: None."),
+        (
+            {},
+            "the task must be one of check_tracking, close_tracking, fetch_model, prepare_data, register_model. Received: None.",
+        ),
         ({"task": "dance"}, "Received: 'dance'."),
         ({"task": "train", "engine": "caffe"}, "the engine must be one of horovod, tensorflow. Received: 'caffe'."),
     ],

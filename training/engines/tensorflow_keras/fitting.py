@@ -6,6 +6,7 @@ from typing import Any
 
 from training.engines.tensorflow_keras.agreement import share_from_chief, unify_weights
 from training.engines.tensorflow_keras.feeding import feed_rank
+from training.engines.tensorflow_keras.fine_tuning import copy_weights, describe_frozen, read_model
 from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
 from training.engines.tensorflow_keras.keras_model import build_keras_model, check_savable
 from training.engines.tensorflow_keras.learning_rate import choose_factor, scale_learning_rate
@@ -13,7 +14,7 @@ from training.engines.tensorflow_keras.observed_step import observe_steps
 from training.engines.tensorflow_keras.resuming import Progress, restore_progress
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
 from training.engines.tensorflow_keras.strategies import start_strategy
-from training.engines.tensorflow_keras.training_job import TrainingJob, read_training_job
+from training.engines.tensorflow_keras.training_job import TrainingJob, read_training_job, require_model
 from training.engines.tensorflow_keras.user_callbacks import build_callbacks
 from training.engines.tensorflow_keras.validating import Validator
 from training.engines.tensorflow_keras.weights import hash_weights, norm_weights
@@ -43,10 +44,11 @@ def run_training(job: TrainingJob) -> None:
     """Train, save and tell the result; returns on all ranks at the same time."""
     job.log(str(job.batches))
     with job.strategy.scope():
-        model = build_keras_model(job.file, job.dataset, job.spec.train.seed)
+        model = build_keras_model(job.file, job.dataset, job.spec.train.seed, require_model(job.spec).freeze)
         scale_learning_rate(model, choose_factor(job.spec), job.spec.train.warmup_steps)
     job.strategy.adopt(model, job.spec.train)
     check_savable(model, job.file.entrypoint)
+    tune(job, model)
     progress = restore_progress(job, model)
     if unify_weights(job.strategy, model, is_chief=job.ctx.is_chief):
         job.log("the ranks began with different weights; all took those of rank 0")
@@ -56,6 +58,20 @@ def run_training(job: TrainingJob) -> None:
         finish(job, validator.copy_trained(), progress)
     # A rank that ends early takes the cluster with it: all stay until the chief has saved.
     share_from_chief(job.strategy, True, is_chief=job.ctx.is_chief)
+
+
+def tune(job: TrainingJob, model: Any) -> None:
+    """Give `model` the weights that the spec starts from, and tell what was loaded and what is frozen.
+
+    Raises:
+        SpecError: The other model does not load, or no weight of it fits.
+    """
+    if job.initial_model is not None:
+        report = copy_weights(read_model(job.initial_model), model)
+        job.log(f"weights of {require_model(job.spec).initialize_from}: {report}")
+    frozen = describe_frozen(model)
+    if frozen:
+        job.log(f"frozen: {frozen}")
 
 
 def fit(job: TrainingJob, model: Any, progress: Progress, validator: Validator) -> None:

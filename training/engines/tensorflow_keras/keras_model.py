@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
+from keras.src.utils.naming import reset_uids
 
 from training.data.dataset import Dataset
+from training.engines.tensorflow_keras.fine_tuning import freeze_layers
 from training.engines.tensorflow_keras.shims.symbolic_build import build_from_batch
 from training.errors import SpecError, WorkerError, spec_error
 from training.model_file import BUILD_MODEL, ModelFile
@@ -16,22 +19,24 @@ _FEW_ROWS = 2
 OWN_CLASSES = "Own layers and losses need @keras.saving.register_keras_serializable() and get_config()."
 
 
-def build_keras_model(file: ModelFile, dataset: Dataset, seed: int) -> Any:
+def build_keras_model(file: ModelFile, dataset: Dataset, seed: int, freeze: Sequence[str] = ()) -> Any:
     """Return the compiled model with all variables made; call it in the strategy's scope.
 
     The random state is set first: the same seed gives the same first weights on every rank and at every number of
-    ranks.
+    ranks. So are the names that Keras gives to layers without one.
 
     Raises:
-        SpecError: `build_model` returned something else than a compiled Keras 3 model.
+        SpecError: `build_model` returned something else than a compiled Keras 3 model, or `freeze` names no layer.
         WorkerError: It raised, or the model does not take the rows.
     """
+    reset_uids()
     keras.utils.set_random_seed(seed)
     model = file.build_model()
     check_keras_model(model, file.entrypoint)
     if model.steps_per_execution != 1:
         print(f"steps_per_execution {model.steps_per_execution} is set to 1: every step is watched", flush=True)
         model.steps_per_execution = 1
+    freeze_layers(model, freeze)
     try:
         build_from_batch(model, dataset.x[:_FEW_ROWS], dataset.y[:_FEW_ROWS])
     except Exception as error:

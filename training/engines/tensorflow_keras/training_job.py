@@ -28,6 +28,7 @@ class TrainingJob:
         file: The user's model file.
         checkpoints: Folder of the run's checkpoints.
         model_dir: Where the trained model goes.
+        initial_model: Where the weights to start from are; None for those that the model is built with.
         resume: Whether to go on from the newest checkpoint.
     """
 
@@ -40,6 +41,7 @@ class TrainingJob:
     checkpoints: Path
     model_dir: Path
     resume: bool
+    initial_model: Path | None = None
 
     @property
     def total_steps(self) -> int:
@@ -48,7 +50,9 @@ class TrainingJob:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what a checkpoint must agree in to be gone on from. The number of ranks is not in it."""
-        return {
+        model = require_model(self.spec)
+        tuning = {"model.initialize_from": model.initialize_from, "model.freeze": list(model.freeze) or None}
+        return {name: value for name, value in tuning.items() if value} | {
             "model.entrypoint": self.file.entrypoint,
             "model.params": self.file.params,
             "data": self.dataset.manifest.fingerprint,
@@ -81,6 +85,7 @@ def read_training_job(ctx: RankContext, strategy: Strategy) -> TrainingJob:
         checkpoints=Path(ctx.payload["checkpoints"]),
         model_dir=Path(ctx.payload["model_dir"]),
         resume=bool(ctx.payload["resume"]),
+        initial_model=Path(given) if (given := ctx.payload.get("initial_model")) else None,
     )
 
 
