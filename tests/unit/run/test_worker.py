@@ -82,7 +82,8 @@ def _user_code() -> None:
     [
         (
             {},
-            "the task must be one of check_tracking, close_tracking, fetch_model, prepare_data, register_model. Received: None.",
+            "the task must be one of check_tracking, close_tracking, fetch_model, prepare_data, register_model. "
+            "Received: None.",
         ),
         ({"task": "dance"}, "Received: 'dance'."),
         ({"task": "train", "engine": "caffe"}, "the engine must be one of horovod, tensorflow. Received: 'caffe'."),
