@@ -30,6 +30,7 @@ def rows(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_ends_as_its_policy_says_and_leaves_nothing(rows, kind):
+    """K14, K16, K19, K37, K43: whatever is done to it, and to whatever watches over it."""
     row = rows[kind]
     if row["left_out"]:
         pytest.skip(row["left_out"])
