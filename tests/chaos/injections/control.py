@@ -7,12 +7,15 @@ import subprocess
 import time
 
 from tests.chaos.command import GANGER
+from tests.chaos.drawing import TOTAL_STEPS
 from tests.chaos.fault import Fault, Kind
 from tests.chaos.injections.injection import Injection
 from tests.chaos.trial import Trial
 
 #: `ganger run` leaves a gang that nobody follows 60 s.
 LEASE_S = 60.0
+#: See `user_files/slow_mlp.py`.
+SLOW_AFTER = "CHAOS_SLOW_AFTER"
 _LIMIT_S = 120.0
 
 
@@ -38,10 +41,11 @@ def _kill_task_and_rank(trial: Trial) -> None:
 
 
 def _await_lease(trial: Trial) -> None:
-    """Wait until the supervisor has ended the gang that nobody follows."""
+    """Wait until the supervisor has ended the gang that nobody follows; whoever resumes it then need not be slow."""
     end = time.monotonic() + LEASE_S + _LIMIT_S
     while not trial.run.train.result.exists() and time.monotonic() < end:
         time.sleep(0.1)
+    del trial.env[SLOW_AFTER]
 
 
 def _interrupt(trial: Trial) -> None:
@@ -55,16 +59,16 @@ def _stop(trial: Trial) -> None:
     subprocess.run(command, env=trial.env, capture_output=True, check=True, timeout=_LIMIT_S)
 
 
-def _slowly(fault: Fault) -> dict[str, str]:
-    """Return what makes the training outlast the lease."""
-    return {"CHAOS_STEP_S": str(round(2 * LEASE_S / (66 - fault.moment.step), 2))}
+def _slow_after(fault: Fault) -> dict[str, str]:
+    """Return what makes the training outlast the lease, from the fault on."""
+    return {SLOW_AFTER: f"{fault.moment.step} {2 * LEASE_S / (TOTAL_STEPS - fault.moment.step):.2f}"}
 
 
 CONTROL: dict[Kind, Injection] = {
     Kind.SUPERVISOR_KILLED: Injection(act=_kill_supervisor),
     Kind.TASK_KILLED: Injection(act=_kill_task),
     Kind.TASK_AND_RANK_KILLED: Injection(act=_kill_task_and_rank),
-    Kind.TASK_ABANDONED: Injection(act=_kill_task, mend=_await_lease, render_env=_slowly),
+    Kind.TASK_ABANDONED: Injection(act=_kill_task, mend=_await_lease, render_env=_slow_after),
     Kind.AIRFLOW_TASK_KILLED: Injection(act=_kill_airflow_task),
     Kind.INTERRUPTED: Injection(act=_interrupt),
     Kind.STOPPED: Injection(act=_stop),

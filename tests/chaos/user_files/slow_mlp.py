@@ -1,6 +1,7 @@
 """The perceptron that ships, slow enough to be disturbed, and a user's mistakes where `CHAOS_MISTAKE` asks for one.
 
-`CHAOS_MISTAKE` holds `WHAT RANK STEP`; `CHAOS_STEP_S` the seconds that a step waits.
+`CHAOS_MISTAKE` holds `WHAT RANK STEP`; `CHAOS_STEP_S` the seconds that a step waits; `CHAOS_SLOW_AFTER` holds
+`STEP SECONDS`, those of the steps after a step.
 """
 
 import os
@@ -14,7 +15,8 @@ from training.models.mlp import build_model as build_mlp
 
 def wait_or_err(iterations):
     """Wait a little before each step, make the mistake that is asked for, and return what the loss is multiplied by."""
-    time.sleep(float(os.environ.get("CHAOS_STEP_S", "0.06")))
+    slow_after, slow_s = os.environ.get("CHAOS_SLOW_AFTER", "9999 0").split()
+    time.sleep(float(slow_s if iterations >= int(slow_after) else os.environ.get("CHAOS_STEP_S", "0.06")))
     what, rank, step = os.environ.get("CHAOS_MISTAKE", "none -1 -1").split()
     if rank != os.environ["GANGER_RANK"] or int(step) != iterations + 1:
         return 1.0
