@@ -14,6 +14,7 @@ import dataclasses
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     """Play the faults that are asked for, print and write the table, and return 1 if anything did not hold."""
     options = read_options(arguments)
     faults = choose_faults(options)
+    # A shell starts background jobs with SIGINT ignored, which commands inherit: Ctrl-C would do nothing to them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     become_subreaper()  # what loses its parent comes here, and is counted
     root = Path(tempfile.mkdtemp(prefix="ganger-chaos-"))
     print(f"{len(faults)} faults, seed {options.seed}, in {root}", flush=True)
