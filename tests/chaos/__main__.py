@@ -37,6 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     # A shell starts background jobs with SIGINT ignored, which commands inherit: Ctrl-C would do nothing to them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     become_subreaper()  # what loses its parent comes here, and is counted
+    # A shell's background job is started with SIGINT ignored, and so would be its children, whom Ctrl-C is done to.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     root = Path(tempfile.mkdtemp(prefix="ganger-chaos-"))
     print(f"{len(faults)} faults, seed {options.seed}, in {root}", flush=True)
     site = Site(root)
