@@ -34,8 +34,6 @@ def main(arguments: Sequence[str]) -> int:
     """Play the faults that are asked for, print and write the table, and return 1 if anything did not hold."""
     options = read_options(arguments)
     faults = choose_faults(options)
-    # A shell starts background jobs with SIGINT ignored, which commands inherit: Ctrl-C would do nothing to them.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     become_subreaper()  # what loses its parent comes here, and is counted
     # A shell's background job is started with SIGINT ignored, and so would be its children, whom Ctrl-C is done to.
     signal.signal(signal.SIGINT, signal.default_int_handler)
