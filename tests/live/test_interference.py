@@ -1,4 +1,4 @@
-"""A person marks and clears a task, Airflow's API server stands still, and a time limit passes."""
+"""A person marks and clears a task, and Airflow's API server stands still."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(280)]
 
 
 @pytest.fixture(scope="module")
-def limited(site: Site) -> LiveRun:
-    """Runs beside the others; its time is over some time."""
-    return site.trigger("limited", "timed_out")
-
-
-@pytest.fixture(scope="module")
-def marked(site: Site, limited: LiveRun) -> LiveRun:
+def marked(site: Site) -> LiveRun:
     """A run whose train task was marked as failed in mid-training."""
     run = site.trigger("lone", "marked_failed")
     run.wait_for_step(5)
@@ -36,14 +30,6 @@ def test_a_failed_mark_ends_the_gang(marked: LiveRun) -> None:
     assert marked.read_task("teardown_cluster").state == "success"
     assert marked.result.state is JobState.CANCELLED
     assert [status for _, status in marked.mlflow] == ["KILLED"]
-
-
-def test_a_time_limit_ends_the_gang(limited: LiveRun) -> None:
-    """K17, K43, K55."""
-    assert limited.wait_for_end() == "failed"
-    assert limited.read_task("teardown_cluster").state == "success"
-    assert limited.result.state is JobState.CANCELLED
-    assert [status for _, status in limited.mlflow] == ["KILLED"]
 
 
 def test_a_cleared_failure_resumes_and_an_api_server_that_is_away_costs_no_training(marked: LiveRun) -> None:

@@ -1,7 +1,8 @@
 """Two runs of one DAG, triggered in the same second under a real Airflow; each loses something in mid-training.
 
 The first to train loses its task (SIGKILL of the process and of its runner), the other one its supervisor. Then the
-first one is cleared. Where the machine has slots for one gang only, the runs train one after the other.
+first one is cleared. Where the machine has slots for one gang only, the runs train one after the other. Beside them,
+since it takes nothing but time, a run whose time limit passes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import numpy as np
 import psutil
 import pytest
 from site_of_tests import STEPS, LiveRun, Site, wait_until
+
+from training.run.job import JobState
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(280)]
 
@@ -37,7 +40,12 @@ class Twins:
 
 
 @pytest.fixture(scope="module")
-def twins(site: Site) -> Twins:
+def limited(site: Site) -> LiveRun:
+    return site.trigger("limited", "timed_out")
+
+
+@pytest.fixture(scope="module")
+def twins(site: Site, limited: LiveRun) -> Twins:
     runs = [site.trigger("whole", f"twin_{number}") for number in (1, 2)]
     wait_until(lambda: any(run.read_step() >= 5 for run in runs), "one of the runs trains", describe=runs[0].describe)
     joined = runs[0] if runs[0].read_step() >= 5 else runs[1]
@@ -91,6 +99,14 @@ def test_a_killed_supervisor_takes_its_ranks_along_and_the_retry_resumes(twins: 
     found = run.read_weights()
     assert found.keys() == expected.keys()
     assert max(np.abs(found[name] - value).max() for name, value in expected.items()) <= TOLERANCE
+
+
+def test_a_time_limit_ends_the_gang(limited: LiveRun) -> None:
+    """K17, K43, K55."""
+    assert limited.wait_for_end() == "failed"
+    assert limited.read_task("teardown_cluster").state == "success"
+    assert limited.result.state is JobState.CANCELLED
+    assert [status for _, status in limited.mlflow] == ["KILLED"]
 
 
 def test_a_cleared_success_trains_anew_in_a_new_mlflow_run(twins: Twins) -> None:
