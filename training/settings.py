@@ -31,6 +31,12 @@ WORLD_SIZE = "GANGER_WORLD_SIZE"
 ATTEMPT = "GANGER_ATTEMPT"
 #: MLflow's own variable, set in every rank of a tracked job: a run that user code starts joins the job's run.
 MLFLOW_RUN_ID = "MLFLOW_RUN_ID"
+#: MLflow's own variable, set in rank 0 of a script.
+EXPERIMENT_NAME = "MLFLOW_EXPERIMENT_NAME"
+#: Set in the ranks of a script: where to leave a model, where checkpoints survive a restart, and the prepared rows.
+MODEL_DIR = "GANGER_MODEL_DIR"
+CHECKPOINT_DIR = "GANGER_CHECKPOINT_DIR"
+DATASET = "GANGER_DATASET"
 #: Set in every rank: the temporary folder of its job, which vanishes with it.
 TMPDIR = "TMPDIR"
 #: MLflow's own variable; a local SQLite store in the home folder is used where it is not set.

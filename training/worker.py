@@ -119,7 +119,7 @@ def render_traceback(error: BaseException) -> str:
         return ""
     if isinstance(error, GangerError) and error.__cause__ is None and _is_all_ours(error.__traceback__):
         return ""
-    return "".join(traceback.format_exception(type(error), error, _skip_our_frames(error.__traceback__)))
+    return "".join(traceback.format_exception(type(error), error, skip_our_frames(error.__traceback__)))
 
 
 def _find(modules: dict[str, str], name: object, kind: str) -> str:
@@ -129,7 +129,7 @@ def _find(modules: dict[str, str], name: object, kind: str) -> str:
     return module
 
 
-def _skip_our_frames(trace: TracebackType | None) -> TracebackType | None:
+def skip_our_frames(trace: TracebackType | None) -> TracebackType | None:
     """Return the part of the traceback that begins with the first frame that is not ours; all of it if all are."""
     frame = trace
     while frame is not None and _is_ours(frame.tb_frame.f_code.co_filename):

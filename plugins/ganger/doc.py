@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 
 from training.errors import Problem
@@ -58,10 +59,14 @@ def _describe(spec: PipelineSpec) -> Iterable[tuple[str, str]]:
     train, workers = spec.train, spec.cluster.workers
     yield "engine", f"{train.engine}, strategy {train.strategy}"
     yield "gang", f"{workers} {'worker' if workers == 1 else 'workers'} on {spec.cluster.backend}"
-    yield "training", f"{train.epochs} epochs, global batch {train.batch_size}, seed {train.seed}"
+    if train.script is not None:
+        yield "script", f"`{shlex.join([train.script, *train.args])}`"
+    else:
+        yield "training", f"{train.epochs} epochs, global batch {train.batch_size}, seed {train.seed}"
     if spec.model is not None:
         yield "model", f"`{spec.model.entrypoint}` {json.dumps(spec.model.params) if spec.model.params else ''}".strip()
-    yield "data", f"`{spec.data.source}`, {spec.data.validation_fraction:.0%} held out"
+    if spec.data is not None:
+        yield "data", f"`{spec.data.source}`, {spec.data.validation_fraction:.0%} held out"
     for name, bound in sorted(spec.evaluate.bounds().items()):
         limits = [
             text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from airflow.sdk import Param
 from pydantic import BaseModel
@@ -32,6 +32,7 @@ class FormField:
         title: What the form calls it.
         maximum: Largest number that the form takes: a slip of the finger should not start a month of training. A file
             that asks for more raises it.
+        of: Which pipelines it is for: those with a model file or those with a script, which decides more by itself.
     """
 
     name: str
@@ -39,6 +40,7 @@ class FormField:
     key: str
     title: str
     maximum: int | None = None
+    of: Literal["both", "model", "script"] = "both"
 
     @property
     def path(self) -> str:
@@ -47,22 +49,28 @@ class FormField:
 
 
 FORM = (
-    FormField(name="epochs", block="train", key="epochs", title="Epochs", maximum=100_000),
-    FormField(name="batch_size", block="train", key="batch_size", title="Global batch size", maximum=1_048_576),
+    FormField(name="epochs", block="train", key="epochs", title="Epochs", maximum=100_000, of="model"),
+    FormField(
+        name="batch_size", block="train", key="batch_size", title="Global batch size", maximum=1_048_576, of="model"
+    ),
     FormField(name="strategy", block="train", key="strategy", title="Strategy"),
     FormField(name="workers", block="cluster", key="workers", title="Workers", maximum=4096),
-    FormField(name="seed", block="train", key="seed", title="Seed"),
-    FormField(name="model_params", block="model", key="params", title="Model parameters"),
+    FormField(name="seed", block="train", key="seed", title="Seed", of="model"),
+    FormField(name="model_params", block="model", key="params", title="Model parameters", of="model"),
+    FormField(name="args", block="train", key="args", title="Arguments of the script", of="script"),
 )
 _BLOCKS = ("data", "model", "train", "cluster", "evaluate", "register")
-_RULES = ("type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum")
+_RULES = ("type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "items")
 
 
 def make_params(spec: PipelineSpec) -> dict[str, Param]:
     """Return the parameters of the DAG of `spec`, with its values as defaults."""
-    return {
-        field.name: _make_param(field, block) for field in FORM if (block := getattr(spec, field.block)) is not None
-    }
+    return {field.name: _make_param(field, getattr(spec, field.block)) for field in _fields_of(spec)}
+
+
+def _fields_of(spec: PipelineSpec) -> list[FormField]:
+    kind = "model" if spec.train.script is None else "script"
+    return [field for field in FORM if field.of in ("both", kind)]
 
 
 def apply_params(file: PipelineFile, params: Mapping[str, Any], *, refuse_unknown: bool) -> PipelineFile:
@@ -93,7 +101,8 @@ def apply_params(file: PipelineFile, params: Mapping[str, Any], *, refuse_unknow
 
 def _changed(field: FormField, spec: PipelineSpec, value: Any) -> dict[str, Any]:
     block = getattr(spec, field.block)
-    is_same = block is not None and getattr(block, field.key) == value and not isinstance(value, bool)
+    given = tuple(value) if isinstance(value, list) else value
+    is_same = block is not None and getattr(block, field.key) == given and not isinstance(value, bool)
     return {} if is_same else {field.path: value}
 
 
@@ -120,6 +129,8 @@ def _make_param(field: FormField, block: BaseModel) -> Param:
     if "const" in described:
         schema |= {"type": "string", "enum": [described["const"]]}
     value = getattr(block, field.key)
+    if isinstance(value, tuple):
+        value = list(value)  # as JSON has it
     if field.maximum is not None:
         schema["maximum"] = max(field.maximum, value)
     return Param(value, description=described.get("description", ""), title=field.title, **schema)

@@ -127,3 +127,34 @@ def test_values_of_the_form_and_dotted_paths_change_the_spec(pipeline: PipelineF
 
 def test_parameters_of_somebody_elses_dag_are_let_be(pipeline: PipelineFile) -> None:
     assert apply(pipeline, {"region": "north", "a.b": 1}, refuse_unknown=False) is pipeline
+
+
+@pytest.fixture
+def script(folder: Path) -> PipelineFile:
+    path = folder / "own.yaml"
+    path.write_text(
+        "name: own\ntrain: {engine: horovod, script: train.py, args: [--epochs, '3']}\ncluster: {workers: 2}\n"
+    )
+    return load_pipeline(path)
+
+
+def test_a_script_is_offered_its_arguments_and_nothing_that_it_decides_itself(script: PipelineFile) -> None:
+    assert {name: param.value for name, param in make_params(script.spec).items()} == {
+        "strategy": "horovod", "workers": 2, "args": ["--epochs", "3"],
+    }  # fmt: skip
+    assert apply(script, trigger(script, {})) is script
+    changed = apply(script, trigger(script, {"args": ["--epochs", "5"]}))
+    assert changed.spec.train.args == ("--epochs", "5")
+
+
+def test_arguments_of_a_script_are_texts(script: PipelineFile) -> None:
+    """K53."""
+    with pytest.raises(ParamValidationError, match="is not of type 'string'"):
+        trigger(script, {"args": ["--epochs", 5]})
+
+
+def test_the_page_of_a_script_says_what_is_run(script: PipelineFile) -> None:
+    page = build_dag(script).doc_md or ""
+    assert "| script | `train.py --epochs 3` |" in page
+    assert "global batch" not in page
+    assert "| data |" not in page

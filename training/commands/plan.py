@@ -21,11 +21,13 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     from training.data.facts import read_facts
     from training.plan.run_plan import plan_run
     from training.steps.machine import read_machine
-    from training.steps.model_source import find_model_problems
+    from training.steps.user_code import find_code_problems
 
     file = load(spec, overrides)
     machine = read_machine()
-    result = plan_run(file.spec, machine, read_facts(file.spec.data, file.base_dir, read_home()))
-    unfit = [*find_unfit(file.spec, machine), *find_model_problems(file)]
+    data = file.spec.data
+    facts = read_facts(data, file.base_dir, read_home()) if data is not None else None
+    result = plan_run(file.spec, machine, facts)
+    unfit = [*find_unfit(file.spec, machine), *find_code_problems(file)]
     result = result.model_copy(update={"problems": (*result.problems, *map(str, unfit))})
     click.echo(result.model_dump_json(indent=2) if as_json else render_plan(result))

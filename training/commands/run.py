@@ -95,7 +95,7 @@ def _describe(folder: RunFolder, outcome: PipelineOutcome) -> dict[str, Any]:
         "metrics": metrics,
         "weights_sha256": train.get("weights_sha256"),
         "weights_norm": train.get("weights_norm"),
-        "model_path": str(folder.model) if train else None,
+        "model_path": str(folder.model) if train and (folder.model / "MLmodel").exists() else None,
         "registered": outcome.values.get("register_model") or None,
         "error": None if outcome.error is None else str(outcome.error) or "interrupted",
     }
@@ -105,8 +105,9 @@ def _summarise(folder: RunFolder, outcome: PipelineOutcome) -> str:
     described = _describe(folder, outcome)
     metrics = "  ".join(f"{name} {value:.4g}" for name, value in described["metrics"].items())
     registered = described["registered"]
+    model = described["model_path"] or "none"
     version = f"\nregistered  {registered['model']} version {registered['version']}" if registered else ""
-    return f"run         {folder.run_id}: {outcome.state}\nmetrics     {metrics}\nmodel       {folder.model}{version}"
+    return f"run         {folder.run_id}: {outcome.state}\nmetrics     {metrics}\nmodel       {model}{version}"
 
 
 def _fail(error: BaseException, folder: RunFolder) -> NoReturn:

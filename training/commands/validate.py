@@ -10,7 +10,7 @@ import click
 from training.cli import EXIT_USER
 from training.errors import Problem, SpecError, spec_error
 from training.spec.loader import load_pipeline
-from training.steps.model_source import find_model_problems
+from training.steps.user_code import find_code_problems
 
 
 @click.command()
@@ -48,7 +48,7 @@ def _find_problems(path: Path, owners: dict[str, Path]) -> tuple[Problem, ...]:
         file = load_pipeline(path)
     except SpecError as error:
         return error.problems
-    problems = list(find_model_problems(file))
+    problems = list(find_code_problems(file))
     owner = owners.setdefault(file.spec.name, path)
     if owner != path:
         message = f"must be the name of one pipeline only. Received: {file.spec.name}, which {owner} has too."

@@ -13,12 +13,15 @@ from training.plan.ranks import place_ranks
 from training.policy.slots import count_slots
 from training.spec.parallelism import count_processes
 from training.spec.pipeline import PipelineSpec
+from training.spec.wording import list_words
 
 STRATEGIES: dict[str, tuple[str, ...]] = {
     "tensorflow": ("single", "mirrored", "multi_worker_mirrored", "central_storage", "tpu"),
     "horovod": ("horovod",),
     "mxnet": (),
 }
+#: Strategies under which a script runs: it makes its own strategy, so that those of one process are all `single`.
+SCRIPT_STRATEGIES = ("single", "multi_worker_mirrored", "horovod")
 BACKENDS = ("local",)
 
 
@@ -40,6 +43,14 @@ def find_unbuilt(spec: PipelineSpec) -> list[Problem]:
                 remedy=f"Built: {every}.",
             )
         )
+    elif spec.train.script is not None and spec.train.strategy not in SCRIPT_STRATEGIES:
+        problems.append(
+            Problem(
+                field="train.strategy",
+                message=f"must be {list_words(SCRIPT_STRATEGIES)} with train.script. Received: {spec.train.strategy}.",
+                remedy="A script of one process makes its own strategy: use single.",
+            )
+        )
     if spec.cluster.backend not in BACKENDS:
         problems.append(
             Problem(
@@ -48,15 +59,7 @@ def find_unbuilt(spec: PipelineSpec) -> list[Problem]:
                 remedy=f"Built: {', '.join(BACKENDS)}.",
             )
         )
-    return problems + [
-        Problem(field=field, message="this is not built yet.", remedy="Leave it out.")
-        for field, asked in _unbuilt_fields(spec)
-        if asked
-    ]
-
-
-def _unbuilt_fields(spec: PipelineSpec) -> list[tuple[str, bool]]:
-    return [("train.script", spec.train.script is not None)]
+    return problems
 
 
 def find_absent(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:

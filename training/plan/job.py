@@ -44,6 +44,11 @@ class ProcessPlan(_Plan):
     """Talks to the tracking server itself (the registry): keeps that server's credentials in its environment."""
 
     @property
+    def tells_steps(self) -> bool:
+        """Whether its silence says something while others speak; scripts know nothing of events."""
+        return self.ready_on == "event"
+
+    @property
     def name(self) -> str:
         """How logs and errors call the process.
 

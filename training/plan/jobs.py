@@ -97,7 +97,12 @@ def _plan_processes(plan: RunPlan, python: str) -> tuple[ProcessPlan, ...]:
         )
         for rank in plan.ranks
     )
-    services = tuple(
+    return (*processes, *plan_services(plan, python))
+
+
+def plan_services(plan: RunPlan, python: str) -> tuple[ProcessPlan, ...]:
+    """Return the processes that serve the ranks of `plan`, run by `python`."""
+    return tuple(
         ProcessPlan(
             rank=service.rank,
             role=service.role,
@@ -108,7 +113,6 @@ def _plan_processes(plan: RunPlan, python: str) -> tuple[ProcessPlan, ...]:
         )
         for service in plan.services
     )
-    return (*processes, *services)
 
 
 def _plan_smaller(spec: PipelineSpec, machine: MachineFacts, python: str) -> Iterator[GangPlan]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable
 
 from training.plan.run_plan import RankPlan, RunPlan
@@ -26,7 +27,7 @@ def render_plan(plan: RunPlan) -> str:
 def _describe(plan: RunPlan) -> Iterable[tuple[str, str]]:
     yield "pipeline", f"{plan.pipeline}  (plan {plan.digest})"
     yield "engine", f"{plan.engine}, strategy {plan.strategy}, environment {plan.environment}"
-    yield "model", f"{plan.model}{_describe_params(plan)}"
+    yield from _describe_code(plan)
     yield "data", _describe_data(plan)
     yield "steps", _describe_steps(plan)
     yield "checkpoints", plan.checkpoint
@@ -41,11 +42,22 @@ def _describe(plan: RunPlan) -> Iterable[tuple[str, str]]:
     yield "gang", _describe_gang(plan)
 
 
+def _describe_code(plan: RunPlan) -> Iterable[tuple[str, str]]:
+    script = plan.script
+    if script is None:
+        yield "model", f"{plan.model}{_describe_params(plan)}"
+        return
+    yield "script", shlex.join(["python", script.path, *script.args])
+    yield "", ", ".join(f"{name} = {what}" for name, what in script.env.items())
+    yield "", "must leave a model" if script.wants_model else "may leave a model"
+
+
 def _describe_gang(plan: RunPlan) -> str:
     waits = f", waits for free slots for at most {plan.queue_timeout_s:g} s" if plan.queue_timeout_s else ""
     ranks = "rank" if plan.world_size == 1 else "ranks"
     fewer = f", may go on with {' or '.join(map(str, plan.smaller))} after a loss" if plan.smaller else ""
-    return f"{plan.world_size} {ranks} on {plan.backend}, seed {plan.seed}{fewer}{waits}"
+    seed = "" if plan.script else f", seed {plan.seed}"
+    return f"{plan.world_size} {ranks} on {plan.backend}{seed}{fewer}{waits}"
 
 
 def _describe_params(plan: RunPlan) -> str:
@@ -54,6 +66,8 @@ def _describe_params(plan: RunPlan) -> str:
 
 def _describe_data(plan: RunPlan) -> str:
     data = plan.data
+    if data is None:
+        return "the script's own"
     if data.rows is None:
         return f"{data.source}, rows known after prepare_data"
     shape = "" if data.feature_shape is None else f" of shape {list(data.feature_shape)}"
@@ -63,6 +77,8 @@ def _describe_data(plan: RunPlan) -> str:
 
 def _describe_steps(plan: RunPlan) -> str:
     steps = plan.steps
+    if plan.script:
+        return "known to the script alone"
     if steps is None:
         return "known after prepare_data"
     return (

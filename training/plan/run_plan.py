@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from training import settings
 from training.plan.batches import BatchPlan, plan_batches
 from training.plan.built import choose_environment, find_unbuilt
 from training.plan.facts import DataFacts
@@ -68,6 +69,17 @@ class StepsPlan(_Plan):
     total_steps: int
 
 
+class ScriptPlan(_Plan):
+    """A script of somebody's own, which every rank runs."""
+
+    path: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    """What it is told of the run, beside what its framework is told: variable to file, relative to the run folder."""
+    wants_model: bool = False
+    """Whether it must leave a model, to be evaluated or registered."""
+
+
 class RunPlan(_Plan):
     """What will run where, with what, for how many steps."""
 
@@ -81,10 +93,11 @@ class RunPlan(_Plan):
     """Name of the Python environment of the ranks."""
     model: str | None
     model_params: dict[str, Any] = {}
+    script: ScriptPlan | None = None
     seed: int
-    data: DataPlan
+    data: DataPlan | None
     steps: StepsPlan | None
-    """None until the number of rows is known."""
+    """None until the number of rows is known, and where a script decides."""
     ranks: tuple[RankPlan, ...]
     services: tuple[ServicePlan, ...] = ()
     devices: int = 1
@@ -140,8 +153,9 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         strategy=spec.train.strategy,
         backend=spec.cluster.backend,
         environment=choose_environment(spec),
-        model=spec.model.entrypoint if spec.model else spec.train.script,
+        model=spec.model.entrypoint if spec.model else None,
         model_params=dict(spec.model.params) if spec.model else {},
+        script=_plan_script(spec),
         seed=spec.train.seed,
         data=_plan_data(spec, data),
         steps=_plan_steps(spec, data),
@@ -155,7 +169,7 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         checkpoint=_describe_checkpoint(spec),
         requirements=tuple(_describe_requirements(spec)),
         register_as=_describe_registration(spec),
-        smaller=tuple(list_smaller(cluster.workers, cluster.min_workers, train.batch_size)),
+        smaller=tuple(list_smaller(cluster.workers, cluster.min_workers, None if train.script else train.batch_size)),
         notes=tuple(_note_workers(spec, processes, devices)),
         problems=tuple(str(problem) for problem in find_unbuilt(spec)),
     )
@@ -198,7 +212,19 @@ def _plan_rank(
     )
 
 
-def _plan_data(spec: PipelineSpec, data: DataFacts | None) -> DataPlan:
+def _plan_script(spec: PipelineSpec) -> ScriptPlan | None:
+    if spec.train.script is None:
+        return None
+    env = {settings.MODEL_DIR: "model/", settings.CHECKPOINT_DIR: "checkpoints/"}
+    if spec.data is not None:
+        env[settings.DATASET] = "the prepared rows"
+    wants_model = bool(spec.evaluate.require) or spec.registration is not None
+    return ScriptPlan(path=spec.train.script, args=spec.train.args, env=env, wants_model=wants_model)
+
+
+def _plan_data(spec: PipelineSpec, data: DataFacts | None) -> DataPlan | None:
+    if spec.data is None:
+        return None
     if data is None:
         return DataPlan(source=spec.data.source)
     return DataPlan(
@@ -211,7 +237,7 @@ def _plan_data(spec: PipelineSpec, data: DataFacts | None) -> DataPlan:
 
 
 def _plan_steps(spec: PipelineSpec, data: DataFacts | None) -> StepsPlan | None:
-    if data is None:
+    if data is None or spec.train.script is not None:
         return None
     replicas = count_replicas(spec.train.strategy, spec.cluster.workers, spec.cluster.devices)
     batches: BatchPlan = plan_batches(data.rows, spec.train.batch_size, replicas)
@@ -232,6 +258,8 @@ def _plan_files(spec: PipelineSpec) -> dict[str, str]:
 
 
 def _describe_checkpoint(spec: PipelineSpec) -> str:
+    if spec.train.script is not None:
+        return "by the script"
     checkpoint = spec.train.checkpoint
     every = f"every {checkpoint.every_steps} steps and " if checkpoint.every_steps else ""
     return f"{every}at the end of each epoch, newest {checkpoint.keep} kept"

@@ -55,10 +55,13 @@ def count_replicas(strategy: str, workers: int, devices: int | None = None) -> i
     return count_processes(strategy, workers) * count_devices(strategy, workers, devices)
 
 
-def list_smaller(workers: int, min_workers: int | None, batch_size: int) -> list[int]:
+def list_smaller(workers: int, min_workers: int | None, batch_size: int | None) -> list[int]:
     """Return the numbers of workers below `workers` that a gang may go on with, largest first.
+
+    Without a batch size, which a script keeps to itself, all of them.
 
     >>> list_smaller(4, 1, 32)
     [2, 1]
     """
-    return [size for size in range(workers - 1, (min_workers or workers) - 1, -1) if batch_size % size == 0]
+    sizes = range(workers - 1, (min_workers or workers) - 1, -1)
+    return [size for size in sizes if batch_size is None or batch_size % size == 0]

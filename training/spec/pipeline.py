@@ -155,8 +155,8 @@ class PipelineSpec(SpecModel):
     """A cron expression, `{assets: [uri, …]}`, or null for runs that are triggered by hand."""
     experiment: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     """MLflow experiment; by default the name of the pipeline."""
-    data: DataSpec
-    """Where the rows come from."""
+    data: DataSpec | None = None
+    """Where the rows come from; only a pipeline with `train.script` may leave it out."""
     model: ModelSpec | None = None
     """The model file; leave it out when `train.script` is given."""
     train: TrainSpec

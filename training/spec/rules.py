@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from training.spec.fields import find_field, find_tag, list_members, locate
 from training.spec.mistake import KeyPath, Mistake, parse_path
 from training.spec.parallelism import DEVICE_STRATEGIES, ELASTIC_STRATEGIES, count_replicas, list_smaller
 from training.spec.pipeline import PipelineSpec
+from training.spec.train import HorovodTrain
 from training.spec.wording import list_words
 
 _UNKNOWN: Final = object()
@@ -30,6 +32,30 @@ def check_model_or_script(model: object, script: str | None) -> Mistake | None:
     return Mistake(path=("model",), message=message, remedy=remedy)
 
 
+def check_data(data: object, script: str | None) -> Mistake | None:
+    """Require rows, unless a script may have its own."""
+    if data is not None or script is not None:
+        return None
+    message = "is missing; only a pipeline with `train.script` may do without."
+    return Mistake(path=("data",), message=message, remedy="Add `data:` with a `source:` below it.")
+
+
+def check_rows_of_script(data: object, script: str | None, require: Mapping[str, object]) -> Mistake | None:
+    """Refuse requirements of a script without data: there are no rows that could show them to be met."""
+    if data is not None or script is None or not require:
+        return None
+    message = "must not be given without `data`: it is held-out rows that show it."
+    return Mistake(path=("evaluate", "require"), message=message, remedy="Add `data:`, or leave it out.")
+
+
+def check_left_to_script(key: str, default: object, script: str | None, value: object) -> Mistake | None:
+    """Refuse a value that no script would hear of."""
+    if script is None or value == default:
+        return None
+    message = "must not be given with `train.script`, which decides that itself."
+    return Mistake(path=("train", key), message=message, remedy="Hand it to the script in `train.args`.")
+
+
 def check_args(args: Sequence[str], script: str | None) -> Mistake | None:
     """Refuse arguments that no script would get."""
     if script is not None or not args:
@@ -38,9 +64,9 @@ def check_args(args: Sequence[str], script: str | None) -> Mistake | None:
     return Mistake(path=("train", "args"), message=message, remedy="Use `model.params` for a model file.")
 
 
-def check_label(source: str, label: str | None) -> Mistake | None:
+def check_label(source: str | None, label: str | None) -> Mistake | None:
     """Require the label column of a table."""
-    if label is not None or not source.lower().endswith(".csv"):
+    if source is None or label is not None or not source.lower().endswith(".csv"):
         return None
     message = f"is missing; a table ({source}) must say which column holds the label."
     return Mistake(path=("data", "label"), message=message, remedy="Add `label: <column>` under `data`.")
@@ -64,8 +90,10 @@ def check_parameter_servers(strategy: str, servers: int | None) -> Mistake | Non
     return Mistake(path=("cluster", "parameter_servers"), message=message, remedy=remedy)
 
 
-def check_min_workers(strategy: str, batch_size: int, workers: int, min_workers: int | None) -> Mistake | None:
-    """Require numbers of workers that the gang can shrink to."""
+def check_min_workers(
+    strategy: str, batch_size: int, workers: int, min_workers: int | None, script: str | None = None
+) -> Mistake | None:
+    """Require numbers of workers that the gang can shrink to; a script cuts its batches itself."""
     if min_workers is None:
         return None
     path = ("cluster", "min_workers")
@@ -74,7 +102,7 @@ def check_min_workers(strategy: str, batch_size: int, workers: int, min_workers:
     if strategy not in ELASTIC_STRATEGIES:
         message = f"must not be given with strategy `{strategy}`, which cannot go on with fewer ranks."
         return Mistake(path=path, message=message, remedy=f"It works with {list_words(ELASTIC_STRATEGIES)}.")
-    if min_workers < workers and not list_smaller(workers, min_workers, batch_size):
+    if min_workers < workers and not list_smaller(workers, min_workers, None if script else batch_size):
         message = (
             f"must allow a number of ranks below {workers} that divides train.batch_size, {batch_size}. "
             f"Received: {min_workers}."
@@ -95,14 +123,18 @@ def check_reduction(reduction: str | None, workers: int) -> Mistake | None:
     return Mistake(path=("train", "reduction"), message=message, remedy=remedy)
 
 
-def check_batch_size(strategy: str, batch_size: int, workers: int, devices: int | None = None) -> Mistake | None:
+def check_batch_size(
+    strategy: str, batch_size: int, workers: int, devices: int | None = None, script: str | None = None
+) -> Mistake | None:
     """Require a global batch that divides into equal shares, since only then N replicas train as one process does.
+
+    A script cuts its batches itself.
 
     >>> check_batch_size("multi_worker_mirrored", 10, 4).message
     'must be a multiple of the 4 workers, each of which takes an equal share of the global batch. Received: 10.'
     """
     shares = count_replicas(strategy, workers, devices)
-    if batch_size % shares == 0:
+    if script is not None or batch_size % shares == 0:
         return None
     below = batch_size // shares * shares
     nearest = f"{below} or {below + shares}" if below else str(shares)
@@ -114,9 +146,9 @@ def check_batch_size(strategy: str, batch_size: int, workers: int, devices: int 
     return Mistake(path=("train", "batch_size"), message=message, remedy=f"Nearest: {nearest}.")
 
 
-def check_held_out_rows(validation_fraction: float, require: Mapping[str, object]) -> Mistake | None:
+def check_held_out_rows(validation_fraction: float | None, require: Mapping[str, object]) -> Mistake | None:
     """Refuse requirements that no row could show to be met."""
-    if validation_fraction > 0 or not require:
+    if validation_fraction is None or validation_fraction > 0 or not require:
         return None
     message = "must be more than 0 where `evaluate.require` is given: it is held-out rows that show it. Received: 0."
     return Mistake(path=("data", "validation_fraction"), message=message, remedy="Set it to 0.2, say.")
@@ -128,18 +160,34 @@ class _Rule:
     needs: tuple[str, ...]
 
 
+_LEFT_KEYS: Final = (
+    *("epochs", "batch_size", "seed", "checkpoint"),
+    *("learning_rate_scaling", "warmup_steps", "compression", "reduction"),
+)
+#: What a script decides itself, with its default: that much cannot be told from nothing.
+_LEFT_TO_SCRIPT: Final[dict[str, object]] = {key: HorovodTrain.model_fields[key].default for key in _LEFT_KEYS}
 _RULES: Final = (
+    _Rule(check=check_data, needs=("data", "train.script")),
     _Rule(check=check_model_or_script, needs=("model", "train.script")),
+    _Rule(check=check_rows_of_script, needs=("data", "train.script", "evaluate.require")),
+    *(
+        _Rule(check=partial(check_left_to_script, key, default), needs=("train.script", f"train.{key}"))
+        for key, default in _LEFT_TO_SCRIPT.items()
+    ),
     _Rule(check=check_args, needs=("train.args", "train.script")),
     _Rule(check=check_label, needs=("data.source", "data.label")),
     _Rule(check=check_held_out_rows, needs=("data.validation_fraction", "evaluate.require")),
     _Rule(check=check_devices, needs=("train.strategy", "cluster.devices")),
     _Rule(check=check_parameter_servers, needs=("train.strategy", "cluster.parameter_servers")),
     _Rule(
-        check=check_min_workers, needs=("train.strategy", "train.batch_size", "cluster.workers", "cluster.min_workers")
+        check=check_min_workers,
+        needs=("train.strategy", "train.batch_size", "cluster.workers", "cluster.min_workers", "train.script"),
     ),
     _Rule(check=check_reduction, needs=("train.reduction", "cluster.workers")),
-    _Rule(check=check_batch_size, needs=("train.strategy", "train.batch_size", "cluster.workers", "cluster.devices")),
+    _Rule(
+        check=check_batch_size,
+        needs=("train.strategy", "train.batch_size", "cluster.workers", "cluster.devices", "train.script"),
+    ),
 )
 
 

@@ -47,7 +47,7 @@ class _Train(SpecModel):
     timeout_s: Seconds | None = None
     """Seconds that the whole training may take."""
     script: Text | None = None
-    """Path of a training script to run as the gang, instead of `model`."""
+    """Path of a training script (`path.py`) that every rank runs, instead of `model` (docs/guides/own-script.md)."""
     args: tuple[str, ...] = ()
     """Arguments of the script."""
 

@@ -11,15 +11,18 @@ from training.steps.job import run_job
 
 
 def prepare_data(ctx: StepContext) -> dict[str, Any]:
-    """Prepare the data of the pipeline, or find it prepared.
+    """Prepare the data of the pipeline, or find it prepared; a script may have its own.
 
     Returns:
-        `dataset` (its folder), `fingerprint`, `rows`, `validation_rows`, `reused`.
+        `dataset` (its folder), `fingerprint`, `rows`, `validation_rows`, `reused`; nothing for a pipeline without data.
 
     Raises:
         GangerError: The source is unreadable or not what the spec says.
     """
     open_run(ctx)
+    if ctx.spec.data is None:
+        ctx.log("The spec has no `data` block: the script has its own rows.")
+        return {}
     payload = {
         "task": "prepare_data",
         "data": ctx.spec.data.model_dump(mode="json"),

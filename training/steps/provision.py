@@ -22,7 +22,7 @@ from training.steps.context import StepContext, open_run
 from training.steps.initial_model import find_initial_model_problems
 from training.steps.job import run_job
 from training.steps.machine import read_machine
-from training.steps.model_source import find_model_problems
+from training.steps.user_code import find_code_problems
 from training.tracking.mask import mask_uri
 
 
@@ -66,7 +66,7 @@ def check_run(ctx: StepContext, machine: MachineFacts) -> None:
     """
     problems = [
         *check_preflight(ctx.spec, machine),
-        *find_model_problems(ctx.file),
+        *find_code_problems(ctx.file),
         *find_initial_model_problems(ctx.file),
     ]
     if problems:

@@ -11,6 +11,7 @@ from training.plan.jobs import plan_train_job
 from training.plan.machine import MachineFacts
 from training.plan.render import render_plan
 from training.plan.run_plan import RunPlan, plan_run
+from training.plan.script_job import plan_script_job
 from training.run.folder import write_atomic
 from training.run.follow import raise_for
 from training.run.job import JobResult
@@ -48,9 +49,9 @@ def start_training(ctx: StepContext) -> int:
     open_run(ctx)
     machine = read_machine()
     check_run(ctx, machine)
-    dataset = read_dataset(ctx.run)
+    dataset = read_dataset(ctx.run) if ctx.spec.data is not None else None
     initial_model = fetch_initial_model(ctx)
-    plan = plan_run(ctx.spec, machine, dataset.facts)
+    plan = plan_run(ctx.spec, machine, dataset.facts if dataset else None)
     write_atomic(ctx.run.plan, plan.model_dump_json(indent=2) + "\n")
     for line in render_plan(plan).splitlines():
         ctx.log(line)
@@ -81,7 +82,7 @@ def read_training(ctx: StepContext) -> dict[str, Any]:
 
     Returns:
         `mlflow_run_id`, `workers`, and what the chief said: `metrics`, `steps`, `weights_sha256`, `weights_norm`,
-        `model`.
+        `model`; a script says nothing.
 
     Raises:
         GangerError: It has not succeeded.
@@ -96,8 +97,20 @@ def read_training(ctx: StepContext) -> dict[str, Any]:
 
 
 def _plan_job(
-    ctx: StepContext, plan: RunPlan, machine: MachineFacts, dataset: PreparedDataset, initial_model: Path | None
+    ctx: StepContext, plan: RunPlan, machine: MachineFacts, dataset: PreparedDataset | None, initial_model: Path | None
 ) -> JobPlan:
+    if dataset is None or plan.script is not None:
+        return plan_script_job(
+            plan,
+            ctx.spec,
+            machine,
+            run_id=ctx.run.run_id,
+            base_dir=ctx.file.base_dir,
+            dataset=dataset.path if dataset else None,
+            model_dir=ctx.run.model,
+            checkpoints=ctx.run.checkpoints,
+            tracking=plan_tracking(ctx, plan),
+        )
     return plan_train_job(
         plan,
         ctx.spec,

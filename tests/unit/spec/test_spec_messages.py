@@ -185,6 +185,23 @@ BETWEEN_BLOCKS = {
         "p.yaml:8: train.args: must not be given without `train.script`, which would get them. "
         "Use `model.params` for a model file."
     ],
+    "name: a\ntrain: {engine: tensorflow, script: t.py}\ndata: null\nmodel: {entrypoint: m}\n": [
+        "p.yaml:4: model: must not be given together with `train.script`. Remove one of them."
+    ],
+    BASE.replace("  source: digits\n", "").replace("data:", "data: null"): [
+        "p.yaml:2: data: is missing; only a pipeline with `train.script` may do without. "
+        "Add `data:` with a `source:` below it."
+    ],
+    "name: a\ntrain: {engine: tensorflow, script: t.py}\nevaluate: {require: {accuracy: 0.9}}\n": [
+        "p.yaml:3: evaluate.require: must not be given without `data`: it is held-out rows that show it. "
+        "Add `data:`, or leave it out."
+    ],
+    "name: a\ntrain:\n  engine: horovod\n  script: t.py\n  epochs: 3\n  batch_size: 7\n  checkpoint: {keep: 1}\n"
+    "  compression: fp16\ncluster: {workers: 2}\n": [
+        f"p.yaml:{line}: train.{key}: must not be given with `train.script`, which decides that itself. "
+        "Hand it to the script in `train.args`."
+        for line, key in ((5, "epochs"), (6, "batch_size"), (7, "checkpoint"), (8, "compression"))
+    ],
     BASE.replace("source: digits", "source: data/iris.CSV"): [
         "p.yaml:2: data.label: is missing; a table (data/iris.CSV) must say which column holds the label. "
         "Add `label: <column>` under `data`."
@@ -244,8 +261,9 @@ NOT_A_SPEC = {
     "- digits\n": [f"p.yaml:1: must be a block of keys. Received: a list. {ROOT}"],
     "digits\n": [f"p.yaml:1: must be a block of keys. Received: the text 'digits'. {ROOT}"],
     "name: digits\n": [
-        "p.yaml:1: data: is missing. Add `data:` (where the rows come from).",
         "p.yaml:1: train: is missing. Add `train:` (how to train).",
+        "p.yaml:1: data: is missing; only a pipeline with `train.script` may do without. "
+        "Add `data:` with a `source:` below it.",
         "p.yaml:1: model: is missing, and so is `train.script`; one of them must be given. "
         "Add `model:` with an `entrypoint:` below it.",
     ],

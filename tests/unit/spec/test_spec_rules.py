@@ -24,6 +24,21 @@ def test_a_requirement_needs_rows_that_show_it():
         load(0.0, {"accuracy": 0.9})
 
 
+@pytest.mark.parametrize(
+    "train",
+    [
+        {"engine": "tensorflow", "strategy": "multi_worker_mirrored"},
+        {"engine": "horovod"},
+        {"engine": "horovod", "epochs": 1},  # the default
+    ],
+)
+def test_a_script_cuts_its_own_batches_and_may_have_its_own_rows(train):
+    """32 rows by default, which 3 workers could not share."""
+    mapping = {"name": "own", "train": {**train, "script": "t.py", "args": ["-v"]}, "cluster": {"workers": 3}}
+
+    assert pipeline_from_mapping(mapping, Path.cwd()).spec.data is None
+
+
 @pytest.mark.parametrize(("fraction", "require"), [(0.0, {}), (0.1, {"accuracy": 0.9})])
 def test_neither_alone_is_a_mistake(fraction, require):
     assert load(fraction, require).spec.data.validation_fraction == fraction

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import keras
 
 from training.data.dataset import open_dataset
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
@@ -14,7 +17,7 @@ from training.errors import EvaluationError, Problem, SpecError, WorkerError
 from training.model_file import load_model_file
 from training.names import say_nearest
 from training.run.rank import RankContext
-from training.spec.pipeline import Bound, PipelineSpec
+from training.spec.pipeline import Bound, ModelSpec, PipelineSpec
 
 
 def evaluate(ctx: RankContext) -> None:
@@ -25,8 +28,6 @@ def evaluate(ctx: RankContext) -> None:
         EvaluationError: The model does not reach what is required.
         WorkerError: The model does not load.
     """
-    import mlflow.tensorflow
-
     spec = PipelineSpec.model_validate(ctx.payload["spec"])
     prepare_runtime(ctx, spec.train.seed)
     ctx.ready(versions=list_versions(), devices=list_devices())
@@ -36,13 +37,11 @@ def evaluate(ctx: RankContext) -> None:
         print("No rows are held out: there is nothing to evaluate on.", flush=True)
         ctx.result({"metrics": {}, "rows": 0})
         return
-    model_spec = require_model(spec)
-    if parse_entrypoint(model_spec.entrypoint, Path(), "model.entrypoint").path is None:
-        # A module is not part of the saved model. A file is, and must do without us: so would whoever serves the model.
-        load_model_file(model_spec, Path(ctx.payload["base_dir"]))
+    if spec.train.script is None:
+        _import_module(require_model(spec), Path(ctx.payload["base_dir"]))
     ctx.heartbeat("evaluating")
     try:
-        model = mlflow.tensorflow.load_model(ctx.payload["model_dir"])
+        model = load_keras_model(ctx.payload["model_dir"])
     except Exception as error:
         raise WorkerError(
             f"{ctx.payload['model_dir']} must hold a model. Received: {type(error).__name__}: {error}"
@@ -51,6 +50,33 @@ def evaluate(ctx: RankContext) -> None:
     print(f"{rows} held-out rows: " + "  ".join(f"{name} {value:.6g}" for name, value in metrics.items()), flush=True)
     ctx.result({"metrics": metrics, "rows": rows})
     check_bounds(metrics, spec.evaluate.bounds(), rows)
+
+
+def load_keras_model(folder: str) -> Any:
+    """Return the compiled Keras model in `folder`, saved by MLflow's `tensorflow` or its `keras`.
+
+    Raises:
+        ValueError: It is another kind of model.
+        Exception: It does not load: whatever MLflow, Keras or the model's own code raises.
+    """
+    import mlflow.keras
+    import mlflow.models
+    import mlflow.tensorflow
+
+    flavors = mlflow.models.Model.load(folder).flavors
+    model = (mlflow.keras if "keras" in flavors else mlflow.tensorflow).load_model(folder)
+    if not isinstance(model, keras.Model) or not getattr(model, "compiled", False):
+        raise ValueError(f"no compiled Keras model, but a {type(model).__module__}.{type(model).__qualname__}")
+    return model
+
+
+def _import_module(model: ModelSpec, base_dir: Path) -> None:
+    """Import a model's module: it is not part of the saved model.
+
+    A file is, and must do without us: so would whoever serves the model.
+    """
+    if parse_entrypoint(model.entrypoint, Path(), "model.entrypoint").path is None:
+        load_model_file(model, base_dir)
 
 
 def check_bounds(metrics: Mapping[str, float], bounds: Mapping[str, Bound], rows: int) -> None:

@@ -1,0 +1,121 @@
+"""Holds a script to one MLflow run: that of its training (K39).
+
+Rank 0: whatever run the script starts at the top is the run that the supervisor opened, however often, and whichever
+experiment or address it names; runs nested in it are its own. All other ranks log to a store in the temporary folder of
+the job, which goes with it: their calls work, and nobody sees them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+from training import settings
+from training.run.rank import RankContext
+from training.script.after_import import Action
+from training.tracking.mask import mask_uri, split_credentials
+
+_QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
+_OF_THE_RUN = (settings.MLFLOW_RUN_ID, settings.EXPERIMENT_NAME, "MLFLOW_EXPERIMENT_ID", "MLFLOW_REGISTRY_URI")
+#: MLflow takes some seconds to come up, less than a framework's import.
+_RELAY_S = 60.0
+#: The one that every store of MLflow has.
+_ONLY_EXPERIMENT = "0"
+
+
+def keep_to_one_run(ctx: RankContext) -> Mapping[str, Action]:
+    """Set the environment of this process, and return what must follow when the script imports MLflow."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    run_id = os.environ.get(settings.MLFLOW_RUN_ID)
+    if ctx.is_chief and run_id:
+        bare, credentials = split_credentials(os.environ.get(settings.TRACKING_URI, ""))
+        os.environ.update({settings.TRACKING_URI: bare, **credentials})
+        return {"mlflow": partial(_attach, run_id=run_id, uri=bare, relayed=bool(ctx.payload.get("relayed")))}
+    _log_to_nowhere(ctx.rank)
+    return {"mlflow": partial(_stay_away, is_chief=ctx.is_chief)}
+
+
+def _log_to_nowhere(rank: int) -> None:
+    for name in _OF_THE_RUN:
+        os.environ.pop(name, None)
+    store = Path(tempfile.gettempdir()).absolute() / f"mlflow-of-rank-{rank}"
+    os.environ.update({settings.TRACKING_URI: store.as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"})
+
+
+def _stay_away(mlflow: ModuleType, *, is_chief: bool) -> None:
+    if is_chief:
+        _say("MLflow's server did not answer when the training began: what the script logs to MLflow is not kept.")
+    _replace(mlflow, "set_tracking_uri", _ignore_address)
+    _replace(mlflow, "set_experiment", lambda *_, **__: mlflow.MlflowClient().get_experiment(_ONLY_EXPERIMENT))
+
+
+def _attach(mlflow: ModuleType, *, run_id: str, uri: str, relayed: bool) -> None:
+    if relayed:
+        _wait_for_server(uri)
+    _replace(mlflow, "set_tracking_uri", _ignore_address)
+    _replace(mlflow, "set_experiment", partial(_keep_experiment, mlflow, run_id))
+    _replace(mlflow, "start_run", _make_start_run(mlflow, mlflow.start_run, run_id))
+
+
+def _make_start_run(mlflow: ModuleType, start: Callable[..., Any], wanted: str) -> Callable[..., Any]:
+    def start_run(
+        run_id: str | None = None, experiment_id: str | None = None, *args: Any, nested: bool = False, **options: Any
+    ) -> Any:
+        """Start or go on with a run, as `mlflow.start_run` does; at the top, always that of the training."""
+        is_inner = mlflow.active_run() is not None
+        if run_id is None and not is_inner:
+            run_id, experiment_id = wanted, None
+        # MLflow would take the variable for the id of a nested run; what the script starts as a process shall have it.
+        os.environ.pop(settings.MLFLOW_RUN_ID, None)
+        try:
+            return start(run_id, experiment_id, *args, nested=nested, **options)
+        finally:
+            os.environ[settings.MLFLOW_RUN_ID] = wanted
+
+    return start_run
+
+
+def _keep_experiment(mlflow: ModuleType, run_id: str, *args: Any, **options: Any) -> Any:
+    client = mlflow.MlflowClient()
+    experiment = client.get_experiment(client.get_run(run_id).info.experiment_id)
+    _say(f"mlflow.set_experiment: the run stays in the pipeline's experiment, {experiment.name}.")
+    return experiment
+
+
+def _ignore_address(uri: str | Path) -> None:
+    _say(f"mlflow.set_tracking_uri: the run stays where Ganger tracks it. Ignored: {mask_uri(str(uri))}.")
+
+
+def _replace(mlflow: ModuleType, name: str, function: Callable[..., Any]) -> None:
+    """Put `function` in the place of one of MLflow's, under each name that the script or MLflow may call it by."""
+    original = getattr(mlflow, name)
+    utils = mlflow.tracking._tracking_service.utils
+    for module in (mlflow, mlflow.tracking, mlflow.tracking.fluent, utils):
+        if getattr(module, name, None) is original:
+            setattr(module, name, function)
+
+
+def _wait_for_server(uri: str) -> None:
+    """Wait for a server that was started along with this process; without it MLflow's calls say what is wrong."""
+    address = urlsplit(uri)
+    until = time.monotonic() + _RELAY_S
+    while time.monotonic() < until:
+        try:
+            socket.create_connection((str(address.hostname), address.port or 80), timeout=1.0).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

@@ -1,0 +1,40 @@
+"""Which repairs of Keras and Horovod a script gets, by strategy: each is made when the script imports what it repairs.
+
+A script that imports none of it, or another Keras than Keras 3, meets none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any, Final
+
+from training.run.rank import RankContext
+from training.script.after_import import Action
+
+_SHIMS = "training.engines.keras_scripts"
+#: Strategy to the modules that are repaired, each with the module and the function that do it.
+_REPAIRS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "multi_worker_mirrored": {
+        "keras.src.backend.tensorflow.trainer": ("multi_worker_fit", "repair_fit"),
+        "tensorflow.python.distribute.collective_all_reduce_strategy": ("preemption_notice", "keep_sigterm"),
+    },
+    "horovod": {
+        "horovod._keras": ("horovod_keras", "repair_optimizer"),
+        "horovod._keras.callbacks": ("horovod_keras", "repair_callbacks"),
+        "horovod.tensorflow": ("horovod_variables", "repair_variables"),
+    },
+}
+
+
+def find_repairs(ctx: RankContext) -> Mapping[str, Action]:
+    """Return module to what must follow its import."""
+    found = _REPAIRS.get(ctx.payload["strategy"], {})
+    return {name: partial(_repair, shim=shim, function=function) for name, (shim, function) in found.items()}
+
+
+def _repair(module: ModuleType, *, shim: str, function: str) -> None:
+    repair: Any = getattr(importlib.import_module(f"{_SHIMS}.{shim}"), function)
+    repair(module)
