@@ -58,6 +58,9 @@ class Team:
     workers: int
     engine: str = "tensorflow"
 
+    def __str__(self):
+        return f"{self.engine}/{self.strategy} of {self.workers}"
+
     @property
     def processes(self):
         return count_processes(self.strategy, self.workers)
@@ -153,6 +156,28 @@ class Gang:
     def metrics(self, name):
         """Return the metrics of each epoch."""
         return [event.metrics for event in self.chief.of(name, "epoch")]
+
+
+LAW_TABLE = pytest.StashKey()
+
+
+@pytest.fixture(scope="session")
+def law_table(pytestconfig):
+    """Take differences to one process by team and training; they are printed at the end (`make laws`)."""
+    return pytestconfig.stash.setdefault(LAW_TABLE, {})
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    table = config.stash.get(LAW_TABLE, {})
+    if not table:
+        return
+    trainings = list(dict.fromkeys(training for _, training in table))
+    terminalreporter.section("largest difference of a weight or optimizer value to one process")
+    terminalreporter.write_line(f"{'':38}" + "".join(f"{training:>12}" for training in trainings))
+    for team in dict.fromkeys(team for team, _ in table):
+        values = (table.get((team, training)) for training in trainings)
+        cells = ("-" if value is None else f"{value:.2g}" for value in values)
+        terminalreporter.write_line(f"{team:38}" + "".join(f"{cell:>12}" for cell in cells))
 
 
 @pytest.fixture(scope="session")

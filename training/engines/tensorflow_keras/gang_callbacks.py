@@ -50,7 +50,6 @@ class GangCallbacks(keras.callbacks.CallbackList):
         self.stopped = False
         self._job, self._progress, self._validator = job, progress, validator
         self._begun = False
-        self._step_logs: dict[str, Any] = {}
         self._epoch_began = self._last_told = time.monotonic()
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -81,12 +80,11 @@ class GangCallbacks(keras.callbacks.CallbackList):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Count and watch a step, tell it, and write a checkpoint where one is due."""
         logs = logs or {}
-        losses = np.asarray(logs.pop(LOSSES), dtype=np.float64)
+        losses = np.asarray(logs.pop(LOSSES), dtype=np.float64).reshape(-1)
         self._progress.step += 1
         step = self._progress.step
         self._check_finite(losses)
         self._tell_step(float(losses.mean()))
-        self._step_logs = dict(logs)
         super().on_train_batch_end(batch, logs)
         every = self._job.spec.train.checkpoint.every_steps
         if every and step % every == 0 and step % self._job.batches.steps_per_epoch:
@@ -96,7 +94,7 @@ class GangCallbacks(keras.callbacks.CallbackList):
         """Validate, tell the epoch, and write its checkpoint."""
         logs = {} if logs is None else logs
         self._job.strategy.settle(self.model)
-        logs.update(self._step_logs)  # Keras reads its metrics again here, which may know of this rank's rows only
+        logs.update(self._job.strategy.unite_metrics(self.model))
         logs.update(self._validator.validate())
         metrics = {name: float(value) for name, value in logs.items()}
         for name in ("loss", "val_loss"):
@@ -120,7 +118,7 @@ class GangCallbacks(keras.callbacks.CallbackList):
             return
         step = self._progress.step
         epoch = (step - 1) // self._job.batches.steps_per_epoch + 1
-        whose = "rank" if len(bad) == 1 else "ranks"
+        whose = ("replica" if self._job.ctx.world_size == 1 else "rank") + ("s" if len(bad) > 1 else "")
         raise DivergedError(
             f"the loss must be a finite number. Received: {losses[bad[0]]} at step {step} (epoch {epoch}) "
             f"on {whose} {', '.join(map(str, bad))}. Lower the learning rate, or look for extreme values in the data.",

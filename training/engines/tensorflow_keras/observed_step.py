@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,26 +17,27 @@ LOSSES = "ganger_losses"
 
 @contextlib.contextmanager
 def observe_steps(model: Any, strategy: Strategy) -> Iterator[None]:
-    """Make the logs of each training step hold `LOSSES`: the loss of each replica's rows, shape (replicas,).
+    """Make the logs of each training step hold `LOSSES`: the loss of each replica's rows, shape (1, replicas).
 
     In Keras, logs are means over the epoch so far and, under a multi-worker strategy, over the rank's own rows only.
     One collective a step gathers losses and logs of all replicas, so that every rank sees the same: the ranks stop at
     the same step when one loss is NaN, and a callback decides alike everywhere.
     """
     train_step, compute_loss = model.train_step, model.compute_loss
-    traced: list[Any] = []
+    traced = threading.local()  # TensorFlow traces the replicas of one process in threads that take turns
 
     def compute_and_keep_loss(*args: Any, **kwargs: Any) -> Any:
         loss = compute_loss(*args, **kwargs)
-        traced[:] = [loss]
+        traced.loss = loss
         return loss
 
     def observed_train_step(data: Any) -> dict[str, Any]:
-        traced.clear()
+        traced.loss = None
         logs = dict(train_step(data))
         # Keras scales a loss by the number of replicas so that gradients may be summed. A train_step of the user's own
         # that computes its loss elsewhere is known by its logs only.
-        loss = tf.cast(traced[0], tf.float32) * strategy.loss_scale if traced else tf.cast(logs["loss"], tf.float32)
+        known = traced.loss is not None
+        loss = tf.cast(traced.loss, tf.float32) * strategy.loss_scale if known else tf.cast(logs["loss"], tf.float32)
         return _gather_logs(strategy, loss, logs)
 
     model.train_step, model.compute_loss = observed_train_step, compute_and_keep_loss
@@ -51,4 +53,4 @@ def _gather_logs(strategy: Strategy, loss: Any, logs: dict[str, Any]) -> dict[st
     row = tf.stack([tf.reshape(loss, ()), *(tf.reshape(tf.cast(logs[name], tf.float32), ()) for name in names)])
     table = strategy.gather(row)
     means = tf.reduce_mean(table[:, 1:], axis=0)
-    return {**{name: means[index] for index, name in enumerate(names)}, LOSSES: table[:, 0]}
+    return {**{name: means[index] for index, name in enumerate(names)}, LOSSES: table[tf.newaxis, :, 0]}

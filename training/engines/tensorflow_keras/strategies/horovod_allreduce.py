@@ -9,6 +9,7 @@ import contextlib
 from typing import Any
 
 import horovod.tensorflow as hvd
+import numpy as np
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.horovod_optimizer import average_gradients
@@ -69,6 +70,12 @@ class Horovod:
     def portion(self, values: Vector) -> Vector:
         """Return an equal part."""
         return values / self.replicas
+
+    def unite_metrics(self, model: Any) -> dict[str, float]:
+        """Add up what each rank has counted, then compute the metrics: exact also for AUC, which is no mean."""
+        for variable in model.metrics_variables:
+            variable.assign(self.add_up(variable.numpy().astype(np.float64)).astype(variable.dtype))
+        return {name: float(value) for name, value in model.get_metrics_result().items()}
 
     def settle(self, model: Any) -> None:
         """Set moving averages and the like to their mean over ranks, as TensorFlow's strategies do."""

@@ -55,6 +55,10 @@ class Strategy(Protocol):
         """Return what each rank must set a metric's variable to for the sum over all rows to be `values`."""
         ...
 
+    def unite_metrics(self, model: Any) -> dict[str, float]:
+        """Return metrics of the epoch over the rows of all ranks, where reading them tells of this rank's rows only."""
+        ...
+
     def settle(self, model: Any) -> None:
         """Make variables the same on all ranks that each rank updates on its own, such as moving averages."""
         ...
@@ -77,6 +81,10 @@ class KnownToTensorFlow:
     def portion(self, values: Vector) -> Vector:
         """Return `values`: setting a metric divides it among replicas."""
         return values
+
+    def unite_metrics(self, model: Any) -> dict[str, float]:
+        """Return nothing: Keras reads them so."""
+        return {}
 
     def settle(self, model: Any) -> None:
         """Do nothing: TensorFlow has done it."""
