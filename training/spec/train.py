@@ -73,8 +73,7 @@ class HorovodTrain(_Train):
     compression: Literal["none", "fp16"] = "none"
     """How gradients travel: as they are, or as half-precision numbers."""
     reduction: Literal["average", "adasum"] = "average"
-    """How the gradients of the ranks become one: their average, or by Adasum, for a number of ranks that is a power of
-    2."""
+    """How the ranks' gradients become one: by their average, or by Adasum, for which the ranks are a power of 2."""
 
 
 class MXNetTrain(_Train):
