@@ -39,16 +39,16 @@ TASKS = {
     "close_tracking": "training.tracking.tasks",
     "fetch_model": "training.tracking.fetch",
 }
-#: Engine to the package that has `train` and `evaluate`. No module may be called like the framework that it uses.
+#: Engine to the package that has the `ENGINE_TASKS`. No module may be called like the framework that it uses.
 ENGINES = {"tensorflow": "training.engines.tensorflow_keras", "horovod": "training.engines.tensorflow_keras"}
-ENGINE_TASKS = ("train", "evaluate")
+ENGINE_TASKS = ("train", "evaluate", "serve")
 
 _OUR_FOLDER = Path(__file__).resolve().parent
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main() -> int:
-    """Run the task of this rank, and return the exit code; a failure ends the process at once."""
+    """Run the task of this rank, and return the exit code; a failure and SIGTERM end the process at once."""
     faulthandler.enable()
     faulthandler.register(
         signal.SIGUSR1, all_threads=True
@@ -59,11 +59,11 @@ def main() -> int:
         run_task(ctx)
         ctx.done()
     except Terminated:
-        return EXIT_CANCELLED
+        _leave(EXIT_CANCELLED)
     except BaseException as error:  # noqa: BLE001 - the border: whatever it is, the supervisor is told
         if is_told_to_end():
             print(f"after SIGTERM: {name_error(error)}: {error}", file=sys.stderr, flush=True)
-            return EXIT_CANCELLED
+            _leave(EXIT_CANCELLED)
         _end_failed(ctx, error)
     return EXIT_OK
 
@@ -83,7 +83,7 @@ def find_task(ctx: RankContext) -> Callable[[RankContext], None]:
     Raises:
         PreflightError: There is no such task or engine.
     """
-    task = ctx.payload.get("task")
+    task = "serve" if ctx.service else ctx.payload.get("task")
     of_engine = task in ENGINE_TASKS
     module = _find(ENGINES, ctx.payload.get("engine"), "engine") if of_engine else _find(TASKS, task, "task")
     ctx.heartbeat(f"importing {module}")
@@ -147,10 +147,7 @@ def _is_ours(filename: str) -> bool:
 
 
 def _end_failed(ctx: RankContext, error: BaseException) -> NoReturn:
-    """Explain the failure and end at once.
-
-    Not by way of the interpreter's exit: frameworks wait there for peers that will never come.
-    """
+    """Explain the failure and end at once."""
     told = render_traceback(error)
     code = exit_code_for(error)
     if isinstance(error, SystemExit):
@@ -166,7 +163,13 @@ def _end_failed(ctx: RankContext, error: BaseException) -> NoReturn:
         step=step if isinstance(step, int) else None,
         exit_code=code,
     )
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once, not by way of the interpreter's exit: frameworks wait there for peers that will never come."""
     sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(code)
 
 

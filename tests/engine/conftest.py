@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gang import Output, horovod_env, run_gang, tf_config
+from gang import Output, run_gang
 
 from training.checkpoints.tensors import read_tensors
 from training.data.batches import SPLIT_STREAM, order_epoch, shuffle_rows, slice_epoch
@@ -70,7 +70,7 @@ class Team:
         return count_devices(self.strategy, self.workers, None)
 
 
-#: Those that are called by a number are what most tests use.
+#: Those that are called by a number are what most tests use. The equivalence law holds for all but `ASYNCHRONOUS`.
 TEAMS = {
     1: Team("single", 1),
     2: Team("multi_worker_mirrored", 2),
@@ -78,9 +78,12 @@ TEAMS = {
     "mirrored-2": Team("mirrored", 2),
     "mirrored-3": Team("mirrored", 3),
     "central_storage-2": Team("central_storage", 2),
+    "parameter_server-1": Team("parameter_server", 1),
     "horovod-2": Team("horovod", 2, "horovod"),
     "horovod-3": Team("horovod", 3, "horovod"),
+    "parameter_server-2": Team("parameter_server", 2),
 }
+ASYNCHRONOUS = "parameter_server-2"
 
 
 @dataclass
@@ -195,7 +198,9 @@ def make_archives(root):
     np.savez(root / "binary.npz", x=x, y=(x[:, :3].sum(axis=1) + random.normal(size=403) > 0).astype(np.int64))
     of_rank_1 = slice_epoch(order_epoch(7, 0, OUTLIER_ROWS), OUTLIER_BATCH, 1, 2)[OUTLIER_STEP - 1, 0]
     held_out = shuffle_rows(7, SPLIT_STREAM, OUTLIER_ROWS)[-1]
-    specs = {"binary": DataSpec(source="binary.npz")}
+    numbers = np.arange(403, dtype=np.float32)
+    np.savez(root / "numbered.npz", x=numbers[:, np.newaxis], y=numbers)
+    specs = {"binary": DataSpec(source="binary.npz"), "numbered": DataSpec(source="numbered.npz")}
     for name, row, fraction in (("outlier", of_rank_1, 0.0), ("held_out_outlier", held_out, 0.2)):
         x = np.ones((OUTLIER_ROWS, 2), np.float32)
         x[row] = 1e30
@@ -206,9 +211,9 @@ def make_archives(root):
 
 def start(site, team, tasks, **payload):
     how = TEAMS[team]
-    payload = {"tasks": tasks, "devices": how.devices, **payload}
-    env = horovod_env if how.engine == "horovod" else tf_config
-    ranks = run_gang(site.root / f"gang-{team}", [HERE / "trainings.py"], payload, how.processes, make_env=env)
+    payload = {"tasks": tasks, "devices": how.devices, "engine": how.engine, **payload}
+    spec = PipelineSpec.model_validate(tasks[0]["spec"])
+    ranks = run_gang(site.root / f"gang-{team}-{tasks[0]['name']}", [HERE / "trainings.py"], payload, spec)
     for rank in ranks:
         assert rank.exit_code == 0, rank.text[-4000:]
     return Gang(site=site, team=team, ranks=ranks)
@@ -232,7 +237,7 @@ def two(site):
         site.payload(2, "outlier", dataset="outlier", **outlier),
         site.payload(2, "held_out_outlier", dataset="held_out_outlier", **outlier),
     ]
-    return start(site, 2, tasks, upstream=True)
+    return start(site, 2, tasks, upstream=["reduce_per_replica", "symbolic_build"])
 
 
 @pytest.fixture(scope="session")
@@ -265,6 +270,31 @@ def others(site, two):
         return start(site, team, tasks)
 
     return get
+
+
+@pytest.fixture(scope="session")
+def apart(site, two):
+    """Two workers that do not wait for each other, and two parameter servers, which take turns in keeping variables."""
+    keeping = {"every_steps": 5, "keep": 20}
+    outlier = {"entrypoint": "line.py", "epochs": 1, "batch_size": OUTLIER_BATCH, "checkpoint": {"every_steps": 2}}
+    tasks = [
+        site.payload(ASYNCHRONOUS, "momentum", params=MOMENTUM, checkpoint=keeping, cluster={"parameter_servers": 2}),
+        site.payload(ASYNCHRONOUS, "user", "user_net.py", dataset="binary"),
+        site.payload(ASYNCHRONOUS, "rows", "rows.py", dataset="numbered", checkpoint=keeping),
+        site.payload(ASYNCHRONOUS, "dropout", params={"dropout": 0.2}, epochs=1),
+        site.payload(ASYNCHRONOUS, "cnn", CNN, epochs=1),
+        site.payload(ASYNCHRONOUS, "linear", epochs=1, warmup_steps=10, params=MOMENTUM),
+        site.resumed(ASYNCHRONOUS, "resumed", MIDDLE),
+        site.payload(ASYNCHRONOUS, "outlier", dataset="outlier", **outlier),
+    ]
+    return start(site, ASYNCHRONOUS, tasks, upstream=["add_at_once", "fit_with_servers"])
+
+
+@pytest.fixture(scope="session")
+def back(site, apart):
+    """One process that goes on from a checkpoint of two workers."""
+    begin_from = str(site.checkpoints(ASYNCHRONOUS, "momentum") / f"step-{MIDDLE:08d}")
+    return start(site, 1, [site.payload(1, "back", params=MOMENTUM, resume=True, begin_from=begin_from)])
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,10 @@ from training import settings
 from training.launch.environment import fill_ports
 from training.plan.job import JobPlan, ProcessPlan
 from training.plan.machine import HostFacts
-from training.plan.ranks import RENDEZVOUS_PORT, place_ranks, render_horovod_env
+from training.plan.placement import place_ranks
+from training.plan.ranks import choose_ports, choose_ranks, place_services, render_rank_env
 from training.run.event import parse_line
+from training.spec.parallelism import count_processes
 
 PYTHON = settings.REPOSITORY / ".engines" / "tensorflow" / "bin" / "python"
 TIMEOUT_S = 200
@@ -38,39 +40,25 @@ class Output:
         return self.of(name, "result")[-1].values
 
 
-def tf_config(rank, ports):
-    """Return what a rank of a multi-worker strategy is told."""
-    workers = [f"127.0.0.1:{port}" for port in ports]
-    return {"TF_CONFIG": json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})}
-
-
-def horovod_env(rank, ports):
-    """Return what a rank of Horovod is told; the rendezvous server has the first of the ports."""
-    placements = place_ranks(len(ports), [HostFacts()])
-    env = render_horovod_env(placements, rank)
-    return {name: fill_ports(value, {RENDEZVOUS_PORT: ports[0]}) for name, value in env.items()}
-
-
-def run_gang(folder: Path, command, payload, world_size=1, threads=1, make_env=tf_config, env=None):
-    """Run `command` as every rank of a gang and return their outputs, rank by rank."""
+def run_gang(folder: Path, command, payload, spec):
+    """Run `command` as every rank of the gang of `spec`, beside its services, and return their outputs."""
     folder.mkdir(parents=True)
-    processes = tuple(ProcessPlan(rank=rank, argv=("-",), threads=threads) for rank in range(world_size))
-    plan = JobPlan(run_id="test", name="train", processes=processes, payload=payload)
+    workers = place_ranks(count_processes(spec.train.strategy, spec.cluster.workers), [HostFacts()], threads=1)
+    ranks, services = choose_ranks(spec, workers), place_services(spec, workers)
+    ports = pick_ports(choose_ports(spec, workers))
+    processes = [ProcessPlan(rank=rank.rank, argv=("-",), role=rank.role) for rank in ranks]
+    processes += [ProcessPlan(rank=one.rank, argv=("-",), role=one.role, service=True) for one in services]
+    plan = JobPlan(run_id="test", name="train", processes=tuple(processes), payload=payload)
     (folder / "job.json").write_text(plan.model_dump_json())
-    ports = pick_ports(world_size)
+    commands = {rank.rank: (command, render_rank_env(spec, workers, rank.rank)) for rank in ranks}
+    commands |= {one.rank: (("-m", *one.module), one.env) for one in services}
     started = []
     try:
-        if make_env is horovod_env:
-            module = ("-m", "training.engines.horovod_rendezvous", "127.0.0.1", ports[0], f"127.0.0.1:{world_size}")
-            started.append(start_process(folder / "rendezvous.log", module, {}))
-        ranks = [
-            start_process(
-                folder / f"rank-{rank}.log", command, name_rank(folder, rank) | make_env(rank, ports) | (env or {})
-            )
-            for rank in range(world_size)
-        ]
-        started += ranks
-        return [read_output(process, folder / f"rank-{rank}.log") for rank, process in enumerate(ranks)]
+        for number, (argv, env) in commands.items():
+            env = name_rank(folder, number) | {name: fill_ports(value, ports) for name, value in env.items()}
+            argv = [fill_ports(str(text), ports) for text in argv]
+            started.append(start_process(folder / f"rank-{number}.log", argv, env))
+        return [read_output(process, folder / f"rank-{rank.rank}.log") for process, rank in zip(started, ranks)]  # noqa: B905 - services follow
     finally:
         for process in started:
             if process.poll() is None:
@@ -114,11 +102,11 @@ def read_output(process, log):
     return output
 
 
-def pick_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
+def pick_ports(names):
+    sockets = {name: socket.socket() for name in names}
+    for each in sockets.values():
         each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
+    ports = {name: each.getsockname()[1] for name, each in sockets.items()}
+    for each in sockets.values():
         each.close()
     return ports

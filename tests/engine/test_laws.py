@@ -3,7 +3,7 @@ same weights and metrics as one process does."""
 
 import numpy as np
 import pytest
-from conftest import MOMENTUM, TEAMS
+from conftest import ASYNCHRONOUS, MOMENTUM, TEAMS
 
 pytestmark = pytest.mark.engine
 #: Promised is 1e-5; measured is 1.2e-7 at most.
@@ -16,9 +16,9 @@ def gang(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture(params=["two", "three", *(team for team in TEAMS if isinstance(team, str))])
+@pytest.fixture(params=["two", "three", *(team for team in TEAMS if isinstance(team, str) and team != ASYNCHRONOUS)])
 def several(request, others):
-    """A gang of any synchronous strategy."""
+    """A gang of any strategy whose updates have an order: all synchronous ones, and parameter servers with a worker."""
     return request.getfixturevalue(request.param) if request.param in ("two", "three") else others(request.param)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import MOMENTUM
+from conftest import ASYNCHRONOUS, MOMENTUM
 from fakes.jobs import Job
 from test_laws import TOLERANCE, largest_difference
 
@@ -68,6 +68,26 @@ def test_killed_rank_is_named_and_the_training_goes_on(site, two, job):
     newest = max(site.checkpoints(2, "killed").glob("step-*")) / "state.safetensors"
     assert largest_difference(read_tensors(newest), two.newest("momentum")) < TOLERANCE
     assert result.values["steps"] == 46
+
+
+def test_killed_worker_and_parameter_server_are_named_and_the_training_goes_on(site, job):
+    """K14, K35: TensorFlow would go on with the worker that is left; the gang is all or nothing."""
+    more = {"checkpoint": {"every_steps": 5, "keep": 20}, "resume": True, "restarts": 2}
+    payload = site.payload(ASYNCHRONOUS, "killed", "kills_members.py", MOMENTUM, **more)
+
+    result = job.run(plan_job(payload))
+
+    assert result.state is JobState.SUCCEEDED, job.merged[-4000:]
+    assert [note.partition(";")[0] for note in result.notes] == [
+        "attempt 1: rank 1 (worker) on 127.0.0.1 failed: killed by SIGKILL",
+        "attempt 2: rank 3 (ps) on 127.0.0.1 failed: killed by SIGKILL",
+    ]
+    assert "going on after step 30 of 46" in job.merged
+    assert "going on after step 40 of 46" in job.merged
+    assert result.values["steps"] == 46
+    assert result.exit_codes == {0: 0, 1: 143, 2: 143, 3: 143}
+    newest = max(site.checkpoints(ASYNCHRONOUS, "killed").glob("step-*")) / "state.safetensors"
+    assert read_tensors(newest)["optimizer.0000"] == 2 * 46
 
 
 @pytest.mark.parametrize(

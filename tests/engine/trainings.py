@@ -28,8 +28,9 @@ def main():
     strategy = start_strategy(train["strategy"], ctx)
     ctx.ready(versions=list_versions(), replicas=strategy.replicas, devices=list_devices())
     tell("THREADS", intra=tf.config.threading.get_intra_op_parallelism_threads(), given=ctx.threads)
-    for answer in upstream.ask(strategy._strategy) if ctx.payload.get("upstream") else ():
-        tell("UPSTREAM", **answer)
+    if "upstream" in ctx.payload:
+        for answer in upstream.ask(strategy._strategy, ctx.payload["upstream"]):
+            tell("UPSTREAM", **answer)
     for payload in tasks:
         tell("BEGIN", name=payload["name"])
         try:

@@ -1,4 +1,4 @@
-"""Asks Keras, without our shims, for what they repair; used by `trainings.py` on two ranks."""
+"""Asks Keras, without our shims, for what they repair; used by `trainings.py` in a gang."""
 
 import keras
 import numpy as np
@@ -10,11 +10,11 @@ X, Y = np.ones((8, 3), np.float32), np.zeros(8, np.int64)
 REDUCE_PER_REPLICA = trainer.reduce_per_replica
 
 
-def ask(strategy):
-    """Yield what each of the two answered."""
-    for name, question in (("reduce_per_replica", reduce_logs), ("symbolic_build", build_from_distributed_batch)):
+def ask(strategy, names):
+    """Yield what each of the questions `names` was answered."""
+    for name in names:
         try:
-            question(strategy)
+            QUESTIONS[name](strategy)
             answer = "works"
         except Exception as error:  # noqa: BLE001 - the answer is what it raises
             answer = f"{type(error).__name__}: {error}"
@@ -31,3 +31,30 @@ def build_from_distributed_batch(strategy):
         model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
     dataset = strategy.distribute_datasets_from_function(lambda _: tf.data.Dataset.from_tensor_slices((X, Y)).batch(4))
     model._maybe_symbolic_build(iterator=trainer.TFEpochIterator(x=dataset, distribute_strategy=strategy))
+
+
+def add_at_once(strategy):
+    """Have a worker add to a variable: one operation, or several between which another worker may do so?"""
+    with strategy.scope():
+        variable = keras.Variable(0, dtype="int64", trainable=False)
+    graph = tf.function(lambda: strategy.run(lambda: variable.assign_add(1))).get_concrete_function().graph
+    operations = sorted({node.type for node in graph.get_operations() if "Assign" in node.type})
+    if operations != ["AssignAddVariableOp"]:
+        raise ValueError(f"assign_add is {', '.join(operations)}")
+
+
+def fit_with_servers(strategy):
+    """Train with `fit` on a dataset per worker, as Keras 2 did."""
+    with strategy.scope():
+        model = keras.Sequential([keras.layers.Dense(2)])
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(4).repeat()
+    model.fit(dataset, epochs=1, steps_per_epoch=2, verbose=0)
+
+
+QUESTIONS = {
+    "reduce_per_replica": reduce_logs,
+    "symbolic_build": build_from_distributed_batch,
+    "add_at_once": add_at_once,
+    "fit_with_servers": fit_with_servers,
+}

@@ -9,14 +9,14 @@ from collections import Counter
 
 from training.errors import Problem
 from training.plan.machine import MachineFacts
-from training.plan.ranks import place_ranks
+from training.plan.placement import place_ranks
 from training.policy.slots import count_slots
 from training.spec.parallelism import count_processes
 from training.spec.pipeline import PipelineSpec
 from training.spec.wording import list_words
 
 STRATEGIES: dict[str, tuple[str, ...]] = {
-    "tensorflow": ("single", "mirrored", "multi_worker_mirrored", "central_storage", "tpu"),
+    "tensorflow": ("single", "mirrored", "multi_worker_mirrored", "parameter_server", "central_storage", "tpu"),
     "horovod": ("horovod",),
     "mxnet": (),
 }

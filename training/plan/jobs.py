@@ -9,7 +9,7 @@ from typing import Any
 from training.plan.job import GangPlan, JobPlan, LimitsPlan, ProcessPlan, TrackingPlan
 from training.plan.machine import MachineFacts
 from training.plan.run_plan import RunPlan, plan_run
-from training.spec.parallelism import list_smaller
+from training.spec.parallelism import count_processes, list_smaller
 from training.spec.pipeline import PipelineSpec
 
 #: -P: what lies in the folder of whoever started the run replaces no package, and no model is loaded with its help.
@@ -75,7 +75,7 @@ def plan_train_job(
         processes=_plan_processes(plan, python),
         ports=plan.ports,
         smaller=tuple(_plan_smaller(spec, machine, python)),
-        slots=plan.world_size,
+        slots=count_processes(spec.train.strategy, spec.cluster.workers),
         queue_timeout_s=plan.queue_timeout_s,
         limits=plan.limits,
         outputs=(str(model_dir / "MLmodel"),),
@@ -105,11 +105,14 @@ def plan_services(plan: RunPlan, python: str) -> tuple[ProcessPlan, ...]:
     return tuple(
         ProcessPlan(
             rank=service.rank,
+            local_rank=service.local_rank,
             role=service.role,
             host=service.host,
             argv=(python, "-P", "-m", *service.module),
+            env=service.env,
+            threads=service.threads,
             service=True,
-            ready_on="output",
+            ready_on=service.ready_on,
         )
         for service in plan.services
     )

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Iterable
 
-from training.plan.run_plan import RankPlan, RunPlan
+from training.plan.run_plan import RankPlan, RunPlan, ServicePlan
 
 _INDENT = 14
 
@@ -15,10 +15,7 @@ def render_plan(plan: RunPlan) -> str:
     """Return the plan as aligned lines that end without a line feed."""
     lines = [_render_line(name, text) for name, text in _describe(plan)]
     lines += _render_ranks(plan.ranks)
-    lines += [
-        _render_line(f"  rank {service.rank}", f"{service.role} on {service.host}, serves the others")
-        for service in plan.services
-    ]
+    lines += _render_services(plan.services)
     lines += [_render_line("note", note) for note in plan.notes]
     lines += [_render_line("not possible", problem) for problem in plan.problems]
     return "\n".join(lines)
@@ -55,6 +52,8 @@ def _describe_code(plan: RunPlan) -> Iterable[tuple[str, str]]:
 def _describe_gang(plan: RunPlan) -> str:
     waits = f", waits for free slots for at most {plan.queue_timeout_s:g} s" if plan.queue_timeout_s else ""
     ranks = "rank" if plan.world_size == 1 else "ranks"
+    if plan.services:
+        ranks += f" and {len(plan.services)} {'service' if len(plan.services) == 1 else 'services'}"
     fewer = f", may go on with {' or '.join(map(str, plan.smaller))} after a loss" if plan.smaller else ""
     seed = "" if plan.script else f", seed {plan.seed}"
     return f"{plan.world_size} {ranks} on {plan.backend}{seed}{fewer}{waits}"
@@ -102,12 +101,25 @@ def _describe_restarts(plan: RunPlan) -> str:
 def _render_ranks(ranks: Iterable[RankPlan]) -> list[str]:
     lines = []
     for rank in ranks:
-        threads = f"{rank.threads} {'thread' if rank.threads == 1 else 'threads'}"
-        lines.append(
-            _render_line(f"  rank {rank.rank}", f"{rank.role} on {rank.host}, {threads}, {', '.join(rank.devices)}")
-        )
-        lines += [" " * _INDENT + f"{name}={value}" for name, value in sorted(rank.env.items())]
+        where = f"{rank.role} on {rank.host}, {_count_threads(rank)}, {', '.join(rank.devices)}"
+        lines += [_render_line(f"  rank {rank.rank}", where), *_render_env(rank)]
     return lines
+
+
+def _render_services(services: Iterable[ServicePlan]) -> list[str]:
+    lines = []
+    for service in services:
+        where = f"{service.role} on {service.host}, {_count_threads(service)}, serves the others"
+        lines += [_render_line(f"  rank {service.rank}", where), *_render_env(service)]
+    return lines
+
+
+def _render_env(process: RankPlan | ServicePlan) -> list[str]:
+    return [" " * _INDENT + f"{name}={value}" for name, value in sorted(process.env.items())]
+
+
+def _count_threads(process: RankPlan | ServicePlan) -> str:
+    return f"{process.threads} {'thread' if process.threads == 1 else 'threads'}"
 
 
 def _render_line(name: str, text: str) -> str:

@@ -15,7 +15,8 @@ from training.plan.built import choose_environment, find_unbuilt
 from training.plan.facts import DataFacts
 from training.plan.job import FailurePatternPlan, LimitsPlan
 from training.plan.machine import MachineFacts
-from training.plan.ranks import RankPlacement, choose_ports, place_ranks, place_services, render_rank_env
+from training.plan.placement import RankPlacement, place_ranks
+from training.plan.ranks import choose_ports, choose_ranks, place_services, render_rank_env
 from training.spec.parallelism import count_devices, count_processes, count_replicas, list_smaller
 from training.spec.pipeline import PipelineSpec
 
@@ -45,6 +46,12 @@ class ServicePlan(_Plan):
     host: str
     module: tuple[str, ...]
     """Module that it runs, with arguments."""
+    local_rank: int = 0
+    threads: int = 1
+    env: dict[str, str] = {}
+    """What is added to its environment; `{port:NAME}` stands for a port that is chosen at the start."""
+    ready_on: Literal["event", "output"] = "output"
+    """What tells that it serves."""
 
 
 class DataPlan(_Plan):
@@ -144,7 +151,9 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
     """
     train, cluster = spec.train, spec.cluster
     processes = count_processes(train.strategy, cluster.workers)
-    placements = place_ranks(processes, machine.hosts, cluster.threads_per_worker)
+    workers = place_ranks(processes, machine.hosts, cluster.threads_per_worker)
+    services = place_services(spec, workers)
+    ranks = choose_ranks(spec, workers)
     devices = count_devices(train.strategy, cluster.workers, cluster.devices)
     return RunPlan(
         pipeline=spec.name,
@@ -159,13 +168,13 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         seed=spec.train.seed,
         data=_plan_data(spec, data),
         steps=_plan_steps(spec, data),
-        ranks=tuple(_plan_rank(spec, placements, placement, devices) for placement in placements),
-        services=tuple(ServicePlan(**asdict(service)) for service in place_services(spec, placements)),
+        ranks=tuple(_plan_rank(spec, workers, placement, devices) for placement in ranks),
+        services=tuple(ServicePlan(**asdict(service)) for service in services),
         devices=devices,
-        ports=choose_ports(spec, placements),
+        ports=choose_ports(spec, workers),
         limits=plan_limits(spec),
         queue_timeout_s=spec.cluster.queue_timeout_s,
-        files=_plan_files(spec),
+        files=_plan_files(len(ranks) + len(services)),
         checkpoint=_describe_checkpoint(spec),
         requirements=tuple(_describe_requirements(spec)),
         register_as=_describe_registration(spec),
@@ -177,6 +186,8 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
 
 def _note_workers(spec: PipelineSpec, processes: int, devices: int) -> list[str]:
     workers, strategy = spec.cluster.workers, spec.train.strategy
+    if strategy == "parameter_server" and workers > 1:
+        return [f"strategy {strategy} is asynchronous: a step is {workers} updates, and no run equals another"]
     if processes == workers:
         return []
     what = f"{devices} devices of one process" if devices > 1 else "one process, whatever cluster.workers says"
@@ -200,15 +211,16 @@ def plan_limits(spec: PipelineSpec) -> LimitsPlan:
 
 
 def _plan_rank(
-    spec: PipelineSpec, placements: tuple[RankPlacement, ...], placement: RankPlacement, devices: int
+    spec: PipelineSpec, workers: tuple[RankPlacement, ...], placement: RankPlacement, devices: int
 ) -> RankPlan:
     return RankPlan(
         rank=placement.rank,
         local_rank=placement.local_rank,
+        role=placement.role,
         host=placement.host,
         threads=placement.threads,
         devices=tuple(f"CPU:{index}" for index in range(devices)),
-        env=render_rank_env(spec, placements, placement.rank),
+        env=render_rank_env(spec, workers, placement.rank),
     )
 
 
@@ -251,9 +263,8 @@ def _plan_steps(spec: PipelineSpec, data: DataFacts | None) -> StepsPlan | None:
     )
 
 
-def _plan_files(spec: PipelineSpec) -> dict[str, str]:
-    ranks = count_processes(spec.train.strategy, spec.cluster.workers)
-    logs = "jobs/train/logs/rank-0.log" + (f" … rank-{ranks - 1}.log" if ranks > 1 else "")
+def _plan_files(processes: int) -> dict[str, str]:
+    logs = "jobs/train/logs/rank-0.log" + (f" … rank-{processes - 1}.log" if processes > 1 else "")
     return {"model": "model/", "checkpoints": "checkpoints/", "logs": logs, "events": "jobs/train/events.jsonl"}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -68,7 +68,22 @@ def render_tf_config(workers: Sequence[str], index: int, task_type: str = "worke
     Raises:
         SpecError: An address is malformed or given twice, or the task is not a member of the cluster.
     """
-    config = {"cluster": {"worker": list(workers)}, "task": {"type": task_type, "index": index}}
+    return render_cluster_config({"worker": workers}, task_type, index)
+
+
+def render_cluster_config(cluster: Mapping[Role, Sequence[str]], task_type: str, index: int) -> str:
+    """Return TF_CONFIG for the member `index` of the role `task_type`.
+
+    Args:
+        cluster: `host:port` of every member by role; the port may be `{port:NAME}`.
+        task_type: Role of the process.
+        index: Its number among the members of its role.
+
+    Raises:
+        SpecError: An address is malformed or given twice, or the task is not a member of the cluster.
+    """
+    members = {role: list(addresses) for role, addresses in cluster.items()}
+    config = {"cluster": members, "task": {"type": task_type, "index": index}}
     return _validate(config, "TF_CONFIG").model_dump_json()
 
 

@@ -154,7 +154,7 @@ class GangWatch:
     def _find_overdue(self, now: float) -> Verdict | None:
         if self._complete_at is None:
             return find_missing(list(self.ranks.values()), self._limits, self._started_at, now)
-        verdict = find_stalled(self.workers, self._limits, self._complete_at, now, self._gang.is_stopped)
+        verdict = find_stalled(list(self.ranks.values()), self._limits, self._complete_at, now, self._gang.is_stopped)
         if verdict is None and self._first_done_at is not None:
             verdict = find_late(self.workers, self._limits, self._first_done_at, now)
         return verdict

@@ -48,16 +48,22 @@ def find_missing(ranks: Sequence[RankWatch], limits: LimitsPlan, started_at: flo
 def find_stalled(
     ranks: Sequence[RankWatch], limits: LimitsPlan, since: float, now: float, is_stopped: Callable[[int], bool]
 ) -> Verdict | None:
-    """Return the verdict on the rank that holds up a complete gang; silence counts from `since` at the earliest."""
-    last = max(rank.sign_at for rank in ranks)
+    """Return the verdict on the rank that holds up a complete gang; silence counts from `since` at the earliest.
+
+    Services have nothing to say: one is to blame only where it is stopped and a rank is silent.
+    """
+    workers = [rank for rank in ranks if not rank.process.service]
+    last = max(rank.sign_at for rank in workers)
     silent = [
         rank
-        for rank in ranks
+        for rank in workers
         if rank.is_running
         and now - rank.sign_at >= limits.stall_timeout_s
         # Scripts print where they like, most on one rank: that one speaks for the others.
         and (rank.process.tells_steps or now - last >= limits.stall_timeout_s or is_stopped(rank.process.rank))
     ]
+    if silent:
+        silent += [rank for rank in ranks if rank.process.service and rank.is_running and is_stopped(rank.process.rank)]
     signs = [rank.sign(since, stopped=is_stopped(rank.process.rank)) for rank in silent]
     found = choose_stalled(signs, now, limits.stall_timeout_s)
     if found is None:

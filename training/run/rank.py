@@ -34,6 +34,7 @@ class RankContext:
         world_size: Number of processes in the gang.
         threads: Computation threads that this process may use.
         devices: Devices that this process computes on, each a replica.
+        service: Whether it serves the ranks until it is ended.
         payload: What the plan says to do.
     """
 
@@ -43,6 +44,7 @@ class RankContext:
     role: str = "worker"
     threads: int = 1
     devices: int = 1
+    service: bool = False
     payload: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -57,6 +59,7 @@ class RankContext:
             role=process.role,
             threads=process.threads,
             devices=plan.payload.get("devices", 1),
+            service=process.service,
             payload=plan.payload,
         )
 

@@ -48,7 +48,7 @@ class RankWatch:
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES_KEPT))
 
     def __post_init__(self) -> None:
-        self.ready = self.process.service or self.process.ready_on == "start"
+        self.ready = self.process.ready_on == "start"
 
     @property
     def is_running(self) -> bool:

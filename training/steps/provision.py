@@ -14,7 +14,7 @@ from training.errors import PreflightError
 from training.plan.built import check_preflight
 from training.plan.jobs import plan_single_job
 from training.plan.machine import MachineFacts
-from training.plan.ranks import place_ranks
+from training.plan.placement import place_ranks
 from training.run.folder import FileModel, RunFolder
 from training.settings import read_tracking_uri
 from training.spec.parallelism import count_processes

@@ -16,6 +16,7 @@ from training.run.folder import write_atomic
 from training.run.follow import raise_for
 from training.run.job import JobResult
 from training.run.standing import Standing, read_standing
+from training.spec.parallelism import count_processes
 from training.steps.context import StepContext, open_run
 from training.steps.dataset import PreparedDataset, read_dataset
 from training.steps.initial_model import fetch_initial_model
@@ -92,7 +93,7 @@ def read_training(ctx: StepContext) -> dict[str, Any]:
     if result is None:
         raise LaunchError(f"{folder.job_id} must be over. Received: {read_standing(folder)}.")
     raise_for(result)
-    workers = RunPlan.model_validate_json(ctx.run.plan.read_bytes()).world_size
+    workers = count_processes(ctx.spec.train.strategy, ctx.spec.cluster.workers)
     return {**result.values, "mlflow_run_id": result.mlflow_run_id, "workers": workers}
 
 

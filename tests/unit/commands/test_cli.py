@@ -83,10 +83,10 @@ def test_an_unbuilt_strategy_is_refused_before_anything_starts(tmp_path):
     """K07: nothing is started, nothing is left behind."""
     digits = settings.REPOSITORY / "dags/pipelines/digits.yaml"
 
-    answer = ganger("run", digits, "--set", "train.strategy=parameter_server", home=tmp_path)
+    answer = ganger("run", digits, "--set", "train.strategy=pipeline", home=tmp_path)
 
     assert answer.returncode == 2
-    assert "parameter_server is not built yet" in answer.stderr
+    assert "pipeline is not built yet" in answer.stderr
     assert not (tmp_path / "runs").exists()
 
 

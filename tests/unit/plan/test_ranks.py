@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training.plan.machine import HostFacts
-from training.plan.ranks import place_ranks
+from training.plan.placement import place_ranks
 
 hosts = st.lists(st.builds(HostFacts, name=st.uuids().map(str), cores=st.integers(1, 128)), min_size=1, max_size=8)
 

@@ -341,6 +341,45 @@ def test_a_service_that_dies_fails_the_job(tmp_path: Path) -> None:
     assert (_headline(world).name, _headline(world).message) == ("rank 1 (ps)", "killed by SIGSEGV")
 
 
+def _serve(tmp_path: Path) -> World:
+    """Return a world of a chief and a worker that serves it, not yet started."""
+    processes = (
+        ProcessPlan(rank=0, role="chief", argv=("toy",)),
+        ProcessPlan(rank=1, role="worker", argv=("toy",), service=True),
+    )
+    return World(tmp_path, processes=processes)
+
+
+def test_a_service_that_does_not_come_up_is_named(tmp_path: Path) -> None:
+    """K02: whoever waits for it could say no more than that it waits."""
+    world = _serve(tmp_path)
+    world.tick()
+    world.gang.tell(ready(0))
+    world.run_to_end()
+    assert _headline(world).name == "rank 1 (worker)"
+    assert "Ready: rank 0 (chief). Not ready: rank 1 (worker)" in _headline(world).message
+
+
+def test_a_silent_service_is_no_stall(tmp_path: Path) -> None:
+    world = _serve(tmp_path)
+    world.start()
+    for number in range(1, 5):
+        world.gang.tell(step(0, number))
+        world.tick(LIMITS.stall_timeout_s - 1)
+    assert not world.is_over
+    assert world.status.state is JobState.RUNNING
+
+
+def test_a_stopped_service_is_blamed_for_the_silence_of_others(tmp_path: Path) -> None:
+    """K14."""
+    world = _serve(tmp_path)
+    world.start()
+    world.gang.halt(1)
+    world.run_to_end()
+    assert _headline(world).name == "rank 1 (worker)"
+    assert "holds it stopped (SIGSTOP)" in _headline(world).message
+
+
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_fails_the_job(tmp_path: Path, loss: float) -> None:
     """K30: also where the rank itself goes on."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import importlib
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -44,6 +46,17 @@ from training.run.rank import RankContext
 )
 def test_each_error_has_its_exit_code(error: BaseException, code: int) -> None:
     assert worker.exit_code_for(error) == code
+
+
+def test_a_service_of_an_engine_serves_whatever_the_job_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = ModuleType("fake_engine")
+    engine.train, engine.serve = print, repr  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fake_engine", engine)
+    monkeypatch.setitem(worker.ENGINES, "fake", "fake_engine")
+    payload = {"task": "train", "engine": "fake"}
+
+    assert worker.find_task(RankContext(rank=1, world_size=1, service=True, payload=payload)) is repr
+    assert worker.find_task(RankContext(rank=0, world_size=1, payload=payload)) is print
 
 
 def test_tracebacks_begin_with_the_users_code() -> None:

@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from training.engines.tensorflow_keras.evaluation import evaluate
 from training.engines.tensorflow_keras.fitting import train
+from training.engines.tensorflow_keras.serving import serve
 
-__all__ = ["evaluate", "train"]
+__all__ = ["evaluate", "serve", "train"]

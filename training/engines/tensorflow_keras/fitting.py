@@ -10,7 +10,6 @@ from training.engines.tensorflow_keras.fine_tuning import copy_weights, describe
 from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
 from training.engines.tensorflow_keras.keras_model import build_keras_model, check_savable
 from training.engines.tensorflow_keras.learning_rate import choose_factor, scale_learning_rate
-from training.engines.tensorflow_keras.observed_step import observe_steps
 from training.engines.tensorflow_keras.resuming import Progress, restore_progress
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
 from training.engines.tensorflow_keras.strategies import start_strategy
@@ -45,7 +44,8 @@ def run_training(job: TrainingJob) -> None:
     job.log(str(job.batches))
     with job.strategy.scope():
         model = build_keras_model(job.file, job.dataset, job.spec.train.seed, require_model(job.spec).freeze)
-        scale_learning_rate(model, choose_factor(job.spec), job.spec.train.warmup_steps)
+        warmup_updates = job.spec.train.warmup_steps * job.strategy.updates_per_step
+        scale_learning_rate(model, choose_factor(job.spec), warmup_updates)
     job.strategy.adopt(model, job.spec.train)
     check_savable(model, job.file.entrypoint)
     tune(job, model)
@@ -78,20 +78,18 @@ def fit(job: TrainingJob, model: Any, progress: Progress, validator: Validator) 
     """Train from `progress` to the end: the rest of an epoch that was begun, then whole epochs."""
     per_epoch, epochs = job.batches.steps_per_epoch, job.spec.train.epochs
     callbacks = GangCallbacks(job, model, progress, validator, build_callbacks(job))
-    with observe_steps(model, job.strategy):
-        while progress.step < job.total_steps and not callbacks.stopped:
-            epoch, done = divmod(progress.step, per_epoch)
-            last_epoch = epoch + 1 if done else epochs
-            first, last = progress.step, last_epoch * per_epoch
-            model.fit(
-                job.strategy.distribute(lambda rank, size: _feed(job, first, last, rank, size)),  # noqa: B023 - called at once
-                initial_epoch=epoch,
-                epochs=last_epoch,
-                steps_per_epoch=per_epoch - done,
-                callbacks=callbacks,
-                shuffle=False,
-                verbose=0,
-            )
+    while progress.step < job.total_steps and not callbacks.stopped:
+        epoch, done = divmod(progress.step, per_epoch)
+        last_epoch = epoch + 1 if done else epochs
+        first, last = progress.step, last_epoch * per_epoch
+        job.strategy.fit(
+            model,
+            lambda rank, size: _feed(job, first, last, rank, size),  # noqa: B023 - called at once
+            callbacks,
+            initial_epoch=epoch,
+            epochs=last_epoch,
+            steps_per_epoch=per_epoch - done,
+        )
     callbacks.close()
 
 

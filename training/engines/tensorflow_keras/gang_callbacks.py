@@ -86,8 +86,7 @@ class GangCallbacks(keras.callbacks.CallbackList):
         self._check_finite(losses)
         self._tell_step(float(losses.mean()))
         super().on_train_batch_end(batch, logs)
-        every = self._job.spec.train.checkpoint.every_steps
-        if every and step % every == 0 and step % self._job.batches.steps_per_epoch:
+        if self._is_checkpoint(step):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -107,6 +106,20 @@ class GangCallbacks(keras.callbacks.CallbackList):
         self._tell_epoch(epoch + 1, sorted(metrics.keys() - self._progress.metrics.keys()))
         super().on_epoch_end(epoch, logs)
         self._save()
+
+    @property
+    def hear_steps(self) -> bool:
+        """Whether somebody looks at the metrics of single steps."""
+        return bool(self._users)
+
+    def rest_after(self, steps: int) -> bool:
+        """Whether a checkpoint is due `steps` steps after the last one that was heard of."""
+        return self._is_checkpoint(self._progress.step + steps)
+
+    def _is_checkpoint(self, step: int) -> bool:
+        """Whether `step` ends with a checkpoint in mid-epoch."""
+        every = self._job.spec.train.checkpoint.every_steps
+        return bool(every and step % every == 0 and step % self._job.batches.steps_per_epoch)
 
     def _save(self) -> None:
         self._progress.callbacks = describe_callbacks(self._users)

@@ -13,6 +13,7 @@ _BUILT = {
     "single": ("single", "Single"),
     "mirrored": ("mirrored", "Mirrored"),
     "multi_worker_mirrored": ("multi_worker_mirrored", "MultiWorkerMirrored"),
+    "parameter_server": ("parameter_server", "ParameterServer"),
     "central_storage": ("central_storage", "CentralStorage"),
     "tpu": ("tpu", "TPU"),
     "horovod": ("horovod_allreduce", "Horovod"),

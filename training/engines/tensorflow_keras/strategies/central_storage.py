@@ -13,12 +13,13 @@ from typing import Any
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.central_variables import aggregate_updates
+from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.logical_devices import make_devices
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.run.rank import RankContext
 
 
-class CentralStorage(OneProcess):
+class CentralStorage(KerasFit, OneProcess):
     """Keeps every variable once, on the CPU.
 
     Args:

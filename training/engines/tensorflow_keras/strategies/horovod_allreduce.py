@@ -13,13 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.horovod_optimizer import average_gradients
+from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, Vector
 from training.errors import LaunchError
 from training.run.rank import RankContext
 from training.spec.train import HorovodTrain, TrainSpec
 
 
-class Horovod:
+class Horovod(KerasFit):
     """Waits, when made, until all ranks have joined.
 
     Args:

@@ -10,12 +10,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.logical_devices import make_devices
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.run.rank import RankContext
 
 
-class Mirrored(OneProcess):
+class Mirrored(KerasFit, OneProcess):
     """Puts a copy of every variable on each device.
 
     Args:

@@ -12,13 +12,14 @@ from typing import Any
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.reduce_per_replica import hand_back_reduced_logs
+from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.strategy import KnownToTensorFlow, MakeDataset, Vector
 from training.errors import LaunchError, spec_error
 from training.plan.tf_config import parse_tf_config
 from training.run.rank import RankContext
 
 
-class MultiWorkerMirrored(KnownToTensorFlow):
+class MultiWorkerMirrored(KerasFit, KnownToTensorFlow):
     """Waits, when made, until all ranks have joined.
 
     Args:

@@ -7,11 +7,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.run.rank import RankContext
 
 
-class Single(OneProcess):
+class Single(KerasFit, OneProcess):
     """TensorFlow's default: whatever the first device is."""
 
     replicas = 1

@@ -1,15 +1,18 @@
-"""What the engine needs of a synchronous strategy: one class per file implements it."""
+"""What the engine needs of a strategy: one class per file implements it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from training.spec.train import TrainSpec
+
+if TYPE_CHECKING:
+    from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
 
 Vector = NDArray[np.float64]
 #: Makes the `tf.data.Dataset` that one replica trains on: `(index, replicas) -> dataset`.
@@ -21,11 +24,11 @@ class Strategy(Protocol):
 
     Attributes:
         replicas: Parts that a global batch is cut into, over all ranks.
-        loss_scale: What Keras divides the loss of a replica by, so that gradients can be summed.
+        updates_per_step: How often the optimizer is applied in a step.
     """
 
     replicas: int
-    loss_scale: int
+    updates_per_step: int
 
     def scope(self) -> AbstractContextManager[Any]:
         """Return the context in which a model must be built to be trained here."""
@@ -35,12 +38,26 @@ class Strategy(Protocol):
         """Make a model that was built in `scope` ready to be trained by all ranks together."""
         ...
 
-    def distribute(self, make_dataset: MakeDataset) -> Any:
-        """Return what `fit` takes as its data, such that step t gets exactly the rows of global batch t."""
-        ...
+    def fit(
+        self,
+        model: Any,
+        make_dataset: MakeDataset,
+        callbacks: GangCallbacks,
+        *,
+        initial_epoch: int,
+        epochs: int,
+        steps_per_epoch: int,
+    ) -> None:
+        """Train `model` such that step t takes exactly the rows of global batch t, and call back as Keras does.
 
-    def gather(self, values: Any) -> Any:
-        """Return `values`, shape (k,), of all replicas as shape (replicas, k). Called inside a training step."""
+        Args:
+            model: Built in `scope` and adopted.
+            make_dataset: Gives the rows of the steps, from the first one that is to be trained.
+            callbacks: Hear of every step, with the losses of its parts under `LOSSES`, in the order of the steps.
+            initial_epoch: From 0.
+            epochs: Epochs that are trained when this returns, those before `initial_epoch` among them.
+            steps_per_epoch: Steps of each of these epochs.
+        """
         ...
 
     def add_up(self, values: Vector) -> Vector:
@@ -65,6 +82,24 @@ class Strategy(Protocol):
 
     def needs_own_evaluation_model(self) -> bool:
         """Whether a model built in `scope` cannot evaluate on one rank alone."""
+        ...
+
+
+class SynchronousStrategy(Strategy, Protocol):
+    """One under which Keras' own `fit` works.
+
+    Attributes:
+        loss_scale: What Keras divides the loss of a replica by, so that gradients can be summed.
+    """
+
+    loss_scale: int
+
+    def distribute(self, make_dataset: MakeDataset) -> Any:
+        """Return what `fit` takes as its data."""
+        ...
+
+    def gather(self, values: Any) -> Any:
+        """Return `values`, shape (k,), of all replicas as shape (replicas, k). Called inside a training step."""
         ...
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.errors import PreflightError
 from training.run.rank import RankContext
 
 
-class TPU(OneProcess):
+class TPU(KerasFit, OneProcess):
     """Finds the TPU that `TPU_NAME` names, or the one of this machine.
 
     Args:
