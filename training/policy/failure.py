@@ -72,7 +72,8 @@ PATTERNS: tuple[tuple[Cause, re.Pattern[str]], ...] = (
         Cause.LOST_PEER,
         re.compile(
             r"connection (reset|refused|closed)|connection closed by|broken pipe|socket closed|HorovodInternalError"
-            r"|UnavailableError|\bUNAVAILABLE\b|failed to connect to all addresses|coordination service"
+            r"|Horovod has been shut down|UnavailableError|\bUNAVAILABLE\b|failed to connect to all addresses"
+            r"|coordination service"
             r"|collective ops? (is|are|was) aborted|task .* (is missing|heartbeat timeout)|peer (is )?(lost|gone)",
             re.I,
         ),

@@ -51,6 +51,7 @@ def test_a_rank_that_told_nothing(exit_code: int, lines: tuple[str, ...], cause:
         (f"{TF}.UnavailableError", "Socket closed", 70, Cause.LOST_PEER, "InfrastructureError"),
         (f"{TF}.ResourceExhaustedError", "OOM when allocating tensor", 70, Cause.OUT_OF_MEMORY, "WorkerError"),
         ("horovod.common.exceptions.HorovodInternalError", "", 70, Cause.LOST_PEER, "InfrastructureError"),
+        (f"{TF}.UnknownError", "Horovod has been shut down.", 70, Cause.LOST_PEER, "InfrastructureError"),
         ("MemoryError", "", 70, Cause.OUT_OF_MEMORY, "WorkerError"),
         ("numpy._core._exceptions._ArrayMemoryError", "Unable to", 70, Cause.OUT_OF_MEMORY, "WorkerError"),
         ("ConnectionResetError", "[Errno 104] x", 70, Cause.LOST_PEER, "InfrastructureError"),
