@@ -45,6 +45,17 @@ def test_model_file_that_does_not_do(one, name, error, says):
     assert one.metrics(name) == []  # said before any training
 
 
+def test_accumulating_optimizer_is_refused_where_keras_cannot_accumulate(one, two, apart):
+    """Keras ends there with "merge_call called while defining a new graph"."""
+    assert one.metrics("accumulating")
+    for gang in (two, apart):
+        failure = gang.chief.failures["accumulating"]
+        assert failure["error"] == "SpecError"
+        assert (
+            "Received: an optimizer with gradient_accumulation_steps=2. Use the strategy single" in failure["message"]
+        )
+
+
 def test_evaluation_equals_the_validation_of_the_last_epoch(one, two):
     """By a process of its own, of what two ranks trained; also AUC."""
     told = one.chief.of("reached", "result")[0].values

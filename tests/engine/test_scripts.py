@@ -114,6 +114,18 @@ def test_a_loop_of_ones_own_by_several_workers(home, tmp_path):  # noqa: F811
     assert [step for step, _ in history(client, run, "loss")] == [20, 40, 60, 80]
 
 
+def test_a_loop_with_a_coordinator_and_parameter_servers(home, tmp_path):  # noqa: F811
+    """The chief runs the script; what it would have the other members do, they do already."""
+    strategy = {"engine": "tensorflow", "strategy": "parameter_server"}
+    outcome, merged = run_script(home, tmp_path, {**strategy, "script": str(SCRIPTS / "coordinator_loop.py")})
+
+    assert dict(re.findall(r"^\[rank (\d)\] loss (.*)$", merged, re.MULTILINE)).keys() == {"0"}
+    client, run = only_run(home, tmp_path.name, outcome)
+    losses = history(client, run, "loss")
+    assert [step for step, _ in losses] == [1, 2, 3, 4]
+    assert losses[-1][1] < 0.6
+
+
 def test_the_repairs_are_still_needed():
     """One that upstream has made unnecessary is to be removed (the two of Keras' `fit`: `test_keras_models.py`)."""
     command = [PYTHON, Path(__file__).parent / "unrepaired.py"]

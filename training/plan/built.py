@@ -21,7 +21,7 @@ STRATEGIES: dict[str, tuple[str, ...]] = {
     "mxnet": (),
 }
 #: Strategies under which a script runs: it makes its own strategy, so that those of one process are all `single`.
-SCRIPT_STRATEGIES = ("single", "multi_worker_mirrored", "horovod")
+SCRIPT_STRATEGIES = ("single", "multi_worker_mirrored", "parameter_server", "horovod")
 BACKENDS = ("local",)
 
 

@@ -186,7 +186,7 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
 
 def _note_workers(spec: PipelineSpec, processes: int, devices: int) -> list[str]:
     workers, strategy = spec.cluster.workers, spec.train.strategy
-    if strategy == "parameter_server" and workers > 1:
+    if strategy == "parameter_server" and workers > 1 and spec.train.script is None:
         return [f"strategy {strategy} is asynchronous: a step is {workers} updates, and no run equals another"]
     if processes == workers:
         return []

@@ -10,6 +10,7 @@ from training.plan.job import GangPlan, JobPlan, ProcessPlan, TrackingPlan
 from training.plan.jobs import plan_services
 from training.plan.machine import MachineFacts
 from training.plan.run_plan import RankPlan, RunPlan, plan_run
+from training.spec.parallelism import count_processes
 from training.spec.pipeline import PipelineSpec
 
 #: What runs a script as `python script.py` does. -P: the script's folder comes first on its path, and no other.
@@ -56,7 +57,7 @@ def plan_script_job(
         processes=gang.processes,
         ports=gang.ports,
         smaller=tuple(plan_gang(_plan_size(spec, machine, workers)) for workers in plan.smaller),
-        slots=plan.world_size,
+        slots=count_processes(spec.train.strategy, spec.cluster.workers),
         queue_timeout_s=plan.queue_timeout_s,
         limits=plan.limits,
         outputs=(str(model_dir / "MLmodel"),) if script.wants_model else (),

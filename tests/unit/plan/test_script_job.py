@@ -53,6 +53,23 @@ def test_ranks_run_the_script_with_its_arguments():
     assert job.outputs == ()
 
 
+def test_the_chief_alone_runs_the_script_where_servers_do_the_rest():
+    job = make_job(make_spec(strategy="parameter_server"), uri="sqlite:///mlflow.db")
+
+    commands = [(process.role, process.argv[3], process.service) for process in job.processes]
+    assert commands == [
+        ("chief", "training.script", False),
+        ("worker", "training.worker", True),
+        ("worker", "training.worker", True),
+        ("ps", "training.worker", True),
+        ("mlflow", "training.tracking.relay", True),
+    ]
+    assert [process.rank for process in job.processes] == [0, 1, 2, 3, 4]
+    assert json.loads(job.processes[0].env["TF_CONFIG"])["task"] == {"type": "chief", "index": 0}
+    assert job.payload["engine"] == "tensorflow"
+    assert job.slots == 2
+
+
 def test_frameworks_find_what_they_expect():
     """K01: the same as for a model file."""
     tensorflow, horovod = make_job(make_spec()), make_job(make_spec("horovod", "horovod"))
@@ -134,6 +151,6 @@ def test_strategies_of_one_process_are_the_scripts_own_affair(strategy):
     (problem,) = find_unbuilt(make_spec(strategy=strategy))
 
     assert str(problem) == (
-        "train.strategy: must be single, multi_worker_mirrored or horovod with train.script. "
+        "train.strategy: must be single, multi_worker_mirrored, parameter_server or horovod with train.script. "
         f"Received: {strategy}. A script of one process makes its own strategy: use single."
     )

@@ -61,6 +61,7 @@ class AsynchronousFit:
             self._train_epoch(epoch, batches, steps_per_epoch)
             if self._model.stop_training:
                 break
+        self._model.optimizer.finalize_variable_values(self._model.trainable_weights)
         self._callbacks.on_train_end()
 
     def _train_epoch(self, epoch: int, batches: Iterator[Any], steps: int) -> None:

@@ -10,6 +10,7 @@ import tensorflow as tf
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.run.rank import RankContext
+from training.spec.train import TrainSpec
 
 
 class Single(KerasFit, OneProcess):
@@ -23,6 +24,9 @@ class Single(KerasFit, OneProcess):
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context that does nothing."""
         return contextlib.nullcontext()
+
+    def adopt(self, model: Any, train: TrainSpec) -> None:
+        """Do nothing: whatever Keras can do works here."""
 
     def distribute(self, make_dataset: MakeDataset) -> Any:
         """Return the dataset of the only replica."""

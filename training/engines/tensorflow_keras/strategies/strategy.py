@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from training.errors import spec_error
 from training.spec.train import TrainSpec
 
 if TYPE_CHECKING:
@@ -107,7 +108,20 @@ class KnownToTensorFlow:
     """What strategies have in common whose replicas TensorFlow itself keeps together."""
 
     def adopt(self, model: Any, train: TrainSpec) -> None:
-        """Do nothing: gradients are added up already."""
+        """Do nothing to the model: gradients are added up already.
+
+        Raises:
+            SpecError: Its optimizer accumulates gradients, which Keras 3 does in a branch of the graph, where
+                TensorFlow's strategies cannot meet ("merge_call called while defining a new graph").
+        """
+        steps = getattr(model.optimizer, "gradient_accumulation_steps", None)
+        if steps:
+            raise spec_error(
+                "model.entrypoint",
+                f"must not accumulate gradients under strategy {train.strategy}. "
+                f"Received: an optimizer with gradient_accumulation_steps={steps}.",
+                "Use the strategy single or horovod, or a larger train.batch_size.",
+            )
 
     def pool(self, values: Vector) -> Vector:
         """Return `values`: reading a metric adds up over replicas."""
