@@ -23,12 +23,14 @@ class MlflowServer:
 
     Attributes:
         uri: Its address, the same after another launch.
+        store_uri: That of its store, for who does without it.
     """
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self._port = _find_free_port()
         self._process: psutil.Popen | None = None
+        self.store_uri = f"sqlite:///{home / 'mlflow.db'}"
         self.uri = f"http://{LOOPBACK}:{self._port}"
 
     def launch(self) -> None:

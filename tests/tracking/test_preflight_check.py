@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from mlflow_server import MlflowServer
 from real_run import RealRun, close, saved
 
 from training.errors import PreflightError, TrackingError
@@ -20,6 +21,14 @@ def test_a_local_store_keeps_artifacts_beside_the_database(tmp_path: Path, model
     assert close(tracker).closed
     assert list((tmp_path / "new" / "mlartifacts").rglob("doubles.py"))
     assert list(nowhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("first", ["server", "store"])
+def test_an_experiment_can_be_used_with_and_without_the_server(server: MlflowServer, first: str) -> None:
+    """As when `ganger run` follows `make demo` and `make stop`, or comes before them."""
+    addresses = [server.uri, server.store_uri]
+    for address in addresses if first == "server" else reversed(addresses):
+        check_tracking(address, f"first used by the {first}")
 
 
 def test_an_absent_server_is_named_in_seconds() -> None:

@@ -59,7 +59,11 @@ def render_airflow_commands(bin_dir: Path, env: Mapping[str, str], port: int) ->
 
 
 def render_mlflow_command(bin_dir: Path, home: Path, environ: Mapping[str, str], port: int) -> ServiceCommand:
-    """Return the command of the MLflow server, whose store is the one that runs without a server use, too."""
+    """Return the command of the MLflow server, whose store is the one that runs without a server use, too.
+
+    Artifacts have their paths for addresses: those of an experiment that the server made could be reached through it
+    alone otherwise, and `ganger run` after `make stop` would be refused.
+    """
     argv = (
         str(bin_dir / "mlflow"),
         "server",
@@ -67,7 +71,7 @@ def render_mlflow_command(bin_dir: Path, home: Path, environ: Mapping[str, str],
         *("--workers", "1"),
         *("--host", LOOPBACK, "--port", str(port)),
         *("--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}"),
-        *("--artifacts-destination", str(home / "mlartifacts")),
+        *("--default-artifact-root", (home / "mlartifacts").as_uri(), "--no-serve-artifacts"),
     )
     env = without_proxy({**environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"})
     env.pop(settings.TRACKING_URI, None)
