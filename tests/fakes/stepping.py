@@ -11,7 +11,7 @@ from fakes.launcher import FakeGang, FakeLauncher
 from training.plan.job import JobPlan, LimitsPlan, ProcessPlan
 from training.run.event import Epoch, Event, Failure, Ready, Result, Step
 from training.run.folder import JobFolder, RunFolder
-from training.run.job import JobResult, JobState, JobStatus
+from training.run.job import FailureHeadline, JobResult, JobState, JobStatus
 from training.run.journal import Journal
 from training.run.lock import this_supervisor
 from training.run.outside import Outside
@@ -94,6 +94,12 @@ class World:
     def _sweep(self) -> list[int]:
         found, self.leftovers = self.leftovers, []
         return found
+
+    @property
+    def headline(self) -> FailureHeadline:
+        """The failure that the job ended with."""
+        assert self.result.failure is not None
+        return self.result.failure
 
     @property
     def gang(self) -> FakeGang:

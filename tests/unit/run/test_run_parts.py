@@ -103,7 +103,7 @@ class TestSecrets:
             "AWS_SECRET_ACCESS_KEY": "cloud-key",
             "MY_API_KEY": "own-key",
             "URI": "postgresql://ada:in-address@host/db",
-            "SSH_PRIVATE_FILE": "/root/.ssh/id",
+            "SSH_PRIVATE_FILE": "/home/ada/.ssh/id",
             "TOKENIZERS_PARALLELISM": "true",
             "HOME": "/home/ada",
         }
