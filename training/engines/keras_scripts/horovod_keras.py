@@ -7,13 +7,13 @@ https://github.com/horovod/horovod/issues/4290.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 from keras.src.trainers.trainer import Trainer
 
+from training.engines.horovod_gradients import Gradients, combine_before_use
 from training.engines.keras_scripts.horovod_variables import unwrap
 
 #: Set on an optimizer whose gradients are reduced over ranks.
@@ -67,29 +67,15 @@ def create_distributed_optimizer(
     if backward_passes_per_step > 1:
         optimizer.gradient_accumulation_steps = backward_passes_per_step  # Keras gives the mean of those
 
-    def reduce(gradients: Sequence[Any]) -> list[Any]:
-        places = [index for index, gradient in enumerate(gradients) if gradient is not None]
-        dense = [tf.convert_to_tensor(gradients[index]) * factor for index in places]
-        combined = hvd.grouped_allreduce(dense, op=op, compression=compression, **sets)
-        reduced = list(gradients)
-        for index, gradient in zip(places, combined, strict=True):
-            reduced[index] = gradient
-        return reduced
+    def combine(gradients: Gradients) -> Gradients:
+        scaled = [gradient * factor for gradient in gradients]
+        combined: Gradients = hvd.grouped_allreduce(scaled, op=op, compression=compression, **sets)
+        return combined
 
-    _reduce_before(optimizer, reduce)
+    combine_before_use(optimizer, combine)
     setattr(optimizer, _MARK, True)
     optimizer.register_local_var = _refuse_local_variable
     return optimizer
-
-
-def _reduce_before(optimizer: Any, reduce: Callable[[Sequence[Any]], list[Any]]) -> None:
-    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        # Whether a step is finite, and so is made, is to be decided alike on all ranks.
-        apply = optimizer.apply
-        optimizer.apply = lambda grads, trainable_variables=None: apply(reduce(grads), trainable_variables)
-    else:
-        clip = optimizer._clip_gradients
-        optimizer._clip_gradients = lambda grads: clip(reduce(grads))
 
 
 def _refuse_local_variable(variable: Any) -> None:

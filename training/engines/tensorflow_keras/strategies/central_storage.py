@@ -13,13 +13,11 @@ from typing import Any
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.central_variables import aggregate_updates
-from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
-from training.engines.tensorflow_keras.strategies.logical_devices import make_devices
-from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
+from training.engines.tensorflow_keras.strategies.devices import ReplicasOnDevices, make_devices
 from training.run.rank import RankContext
 
 
-class CentralStorage(KerasFit, OneProcess):
+class CentralStorage(ReplicasOnDevices):
     """Keeps every variable once, on the CPU.
 
     Args:
@@ -30,21 +28,11 @@ class CentralStorage(KerasFit, OneProcess):
     """
 
     def __init__(self, ctx: RankContext) -> None:
-        self._strategy = tf.distribute.experimental.CentralStorageStrategy(make_devices(ctx.devices), "CPU:0")
-        self.replicas = self.loss_scale = int(self._strategy.num_replicas_in_sync)
+        super().__init__(tf.distribute.experimental.CentralStorageStrategy(make_devices(ctx.devices), "CPU:0"))
 
     def scope(self) -> AbstractContextManager[Any]:
         """Return the scope in which variables are made on the CPU, to be updated by all replicas together."""
         return self._scope()
-
-    @contextlib.contextmanager
-    def _scope(self) -> Iterator[None]:
-        with self._strategy.scope(), aggregate_updates():
-            yield
-
-    def distribute(self, make_dataset: MakeDataset) -> Any:
-        """Return the global batches; TensorFlow cuts each into consecutive equal parts, as ranks do (ADR 3)."""
-        return self._strategy.experimental_distribute_dataset(make_dataset(0, 1))
 
     def gather(self, values: Any) -> Any:
         """Return `values` of all replicas, one row each; by a sum, since this strategy has no gather."""
@@ -52,6 +40,7 @@ class CentralStorage(KerasFit, OneProcess):
         own = tf.one_hot(context.replica_id_in_sync_group, self.replicas, dtype=values.dtype)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, own[:, tf.newaxis] * values[tf.newaxis, :])
 
-    def needs_own_evaluation_model(self) -> bool:
-        """Return True: evaluation would be cut over replicas, where a metric that is no mean goes wrong."""
-        return True
+    @contextlib.contextmanager
+    def _scope(self) -> Iterator[None]:
+        with self._strategy.scope(), aggregate_updates():
+            yield

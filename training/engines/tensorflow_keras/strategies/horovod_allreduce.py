@@ -12,7 +12,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from training.engines.tensorflow_keras.shims.horovod_optimizer import average_gradients
+from training.engines.tensorflow_keras.shims.horovod_optimizer import combine_gradients
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, Vector
 from training.errors import LaunchError
@@ -49,7 +49,7 @@ class Horovod(KerasFit):
     def adopt(self, model: Any, train: TrainSpec) -> None:
         """Have the optimizer average gradients over ranks before it uses them."""
         options = train if isinstance(train, HorovodTrain) else HorovodTrain(engine="horovod")
-        average_gradients(model, compression=options.compression, reduction=options.reduction)
+        combine_gradients(model, compression=options.compression, reduction=options.reduction)
 
     def distribute(self, make_dataset: MakeDataset) -> Any:
         """Return the rank's own slices."""
