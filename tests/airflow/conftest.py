@@ -33,16 +33,6 @@ os.environ.update(
     }
 )
 
-SPEC = """\
-name: {name}
-data: {{source: digits}}
-model:
-  entrypoint: training.models.mlp
-  params: {{hidden: [16]}}
-train: {{engine: tensorflow, strategy: multi_worker_mirrored, epochs: 3, batch_size: 64}}
-cluster: {{workers: 2}}
-"""
-
 
 #: Warnings of Airflow 3.3.2 about itself and its dependencies, which nothing here can prevent.
 AIRFLOWS_OWN = (

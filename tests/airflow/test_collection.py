@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
-from conftest import SPEC
+from specs import SPEC
 
 from ganger.broken import TAG
 from ganger.collection import build_dags

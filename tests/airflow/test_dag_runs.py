@@ -12,11 +12,12 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.dagrun import DagRun
 from airflow.sdk import DAG
-from conftest import REPOSITORY, SPEC
 from fake_training import FakeTraining
+from specs import SPEC
 
 from training import steps
 from training.errors import InfrastructureError, LaunchError, WorkerError
+from training.settings import REPOSITORY
 from training.steps import StepContext
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("database", "signals")]

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.serialization.serialized_objects import DagSerialization
-from conftest import REPOSITORY, SPEC
+from specs import SPEC
 
 from ganger.dag_factory import build_dag
 from ganger.operators import HorovodTrainingOperator, MXNetTrainingOperator, TensorFlowTrainingOperator
 from training.errors import SpecError
+from training.settings import REPOSITORY
 from training.spec.file import PipelineFile
 from training.spec.loader import load_pipeline, pipeline_from_mapping
 

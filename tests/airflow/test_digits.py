@@ -8,11 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from conftest import REPOSITORY
 
 from training import settings
 from training.run.folder import RunFolder, run_id_of
 from training.run.job import TrackingRef
+from training.settings import REPOSITORY
 
 pytestmark = [pytest.mark.airflow, pytest.mark.engine, pytest.mark.timeout(600)]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from airflow.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
-from conftest import SPEC
+from specs import SPEC
 
 from ganger.dag_factory import build_dag
 from ganger.form import apply_params, make_params

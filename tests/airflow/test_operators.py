@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, ExceptionRetryPolicy, RetryAction, RetryRule
 from airflow.sdk.exceptions import AirflowException
-from conftest import REPOSITORY, SPEC
+from specs import SPEC
 from structlog.testing import capture_logs
 
 from ganger.errors import StepFailed, StepInterrupted, report_failure
@@ -33,6 +33,7 @@ from training.errors import (
     spec_error,
 )
 from training.run.folder import run_id_of
+from training.settings import REPOSITORY
 from training.steps import StepContext
 
 RUN = "manual__2026-12-02T01:50:44+00:00"

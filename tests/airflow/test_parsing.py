@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import REPOSITORY, SPEC
+from specs import SPEC
+
+from training.settings import REPOSITORY
 
 PARSE = """
 import json, sys, time

@@ -9,7 +9,8 @@ import sys
 import pytest
 from airflow import plugins_manager
 from airflow.configuration import conf
-from conftest import REPOSITORY
+
+from training.settings import REPOSITORY
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import SPEC
 from fake_training import FakeTraining
+from specs import SPEC
 
 from ganger.errors import StepFailed, StepInterrupted
 from ganger.operators import TensorFlowTrainingOperator

@@ -8,18 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gang import Output, run_gang
+from teams import ASYNCHRONOUS, BATCH, CNN, MIDDLE, MLP, MOMENTUM, PER_EPOCH, TEAMS
 
 from training.checkpoints.tensors import read_tensors
 from training.data.batches import SPLIT_STREAM, order_epoch, shuffle_rows, slice_epoch
 from training.data.store import prepare_dataset
-from training.spec.parallelism import count_devices, count_processes
 from training.spec.pipeline import DataSpec, PipelineSpec
 
 os.environ["GANGER_SLOTS"] = "4"  # as many ranks as the tests start, on however few cores
 HERE = Path(__file__).parent
-MLP, CNN = "training.models.mlp", "training.models.cnn"
-MOMENTUM = {"optimizer": "momentum", "learning_rate": 0.05}
-BATCH, PER_EPOCH, MIDDLE = 60, 23, 30  # 58 of 1438 rows fill no step
 OUTLIER_ROWS, OUTLIER_BATCH, OUTLIER_STEP = 103, 8, 5
 BUILD = "m = keras.Sequential([keras.layers.Dense(10)]); m.compile('sgd', 'mse'); return m"
 TASK_KEYS = ("task", "resume", "begin_from", "model_dir", "initial_model")
@@ -48,42 +45,6 @@ MISTAKEN_FILES = {
     "raises": ("def build_model(): raise KeyError('width')", {}),
     "unknown_parameter": (f"import keras\ndef build_model(units=3, *, rate=1): {BUILD}", {"unit": 4}),
 }
-
-
-@dataclass(frozen=True)
-class Team:
-    """How a gang trains."""
-
-    strategy: str
-    workers: int
-    engine: str = "tensorflow"
-
-    def __str__(self):
-        return f"{self.engine}/{self.strategy} of {self.workers}"
-
-    @property
-    def processes(self):
-        return count_processes(self.strategy, self.workers)
-
-    @property
-    def devices(self):
-        return count_devices(self.strategy, self.workers, None)
-
-
-#: Those that are called by a number are what most tests use. The equivalence law holds for all but `ASYNCHRONOUS`.
-TEAMS = {
-    1: Team("single", 1),
-    2: Team("multi_worker_mirrored", 2),
-    3: Team("multi_worker_mirrored", 3),
-    "mirrored-2": Team("mirrored", 2),
-    "mirrored-3": Team("mirrored", 3),
-    "central_storage-2": Team("central_storage", 2),
-    "parameter_server-1": Team("parameter_server", 1),
-    "horovod-2": Team("horovod", 2, "horovod"),
-    "horovod-3": Team("horovod", 3, "horovod"),
-    "parameter_server-2": Team("parameter_server", 2),
-}
-ASYNCHRONOUS = "parameter_server-2"
 
 
 @dataclass

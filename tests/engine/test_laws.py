@@ -3,7 +3,7 @@ same weights and metrics as one process does."""
 
 import numpy as np
 import pytest
-from conftest import ASYNCHRONOUS, MOMENTUM, TEAMS
+from teams import ASYNCHRONOUS, MOMENTUM, TEAMS
 
 pytestmark = pytest.mark.engine
 #: Promised is 1e-5; measured is 1.2e-7 at most.

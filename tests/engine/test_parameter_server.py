@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import ASYNCHRONOUS, BATCH, MIDDLE, PER_EPOCH
+from teams import ASYNCHRONOUS, BATCH, MIDDLE, PER_EPOCH
 
 from training.checkpoints.tensors import read_tensors
 from training.data.batches import order_epoch

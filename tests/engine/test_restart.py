@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from conftest import ASYNCHRONOUS, MOMENTUM
 from fakes.jobs import Job
+from teams import ASYNCHRONOUS, MOMENTUM
 from test_laws import TOLERANCE, largest_difference
 
 from training.checkpoints.tensors import read_tensors

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import MIDDLE
+from teams import MIDDLE
 from test_laws import TOLERANCE, largest_difference
 
 pytestmark = pytest.mark.engine

@@ -1,0 +1,45 @@
+"""How the gangs of these tests train, and what the trainings that they have in common are."""
+
+from dataclasses import dataclass
+
+from training.spec.parallelism import count_devices, count_processes
+
+MLP, CNN = "training.models.mlp", "training.models.cnn"
+MOMENTUM = {"optimizer": "momentum", "learning_rate": 0.05}
+BATCH, PER_EPOCH, MIDDLE = 60, 23, 30  # 58 of 1438 rows fill no step
+ASYNCHRONOUS = "parameter_server-2"
+
+
+@dataclass(frozen=True)
+class Team:
+    """How a gang trains."""
+
+    strategy: str
+    workers: int
+    engine: str = "tensorflow"
+
+    def __str__(self):
+        return f"{self.engine}/{self.strategy} of {self.workers}"
+
+    @property
+    def processes(self):
+        return count_processes(self.strategy, self.workers)
+
+    @property
+    def devices(self):
+        return count_devices(self.strategy, self.workers, None)
+
+
+#: Those that are called by a number are what most tests use. The equivalence law holds for all but `ASYNCHRONOUS`.
+TEAMS = {
+    1: Team("single", 1),
+    2: Team("multi_worker_mirrored", 2),
+    3: Team("multi_worker_mirrored", 3),
+    "mirrored-2": Team("mirrored", 2),
+    "mirrored-3": Team("mirrored", 3),
+    "central_storage-2": Team("central_storage", 2),
+    "parameter_server-1": Team("parameter_server", 1),
+    "horovod-2": Team("horovod", 2, "horovod"),
+    "horovod-3": Team("horovod", 3, "horovod"),
+    "parameter_server-2": Team("parameter_server", 2),
+}
