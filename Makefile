@@ -10,7 +10,7 @@ BIN := .venv/bin
 # `make` hands its own options down by MAKEFLAGS; the compiler's make sets its own.
 unexport MAKEFLAGS
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo stop test check lint format bench laws chaos lock clean distclean python
+.PHONY: help setup setup-dev setup-demo demo stop test check lint format bench laws chaos lock clean distclean python
 
 help: ## List the targets
 	@echo "Ganger: declarative distributed training on Airflow. Needed beforehand: Python 3.11, make, g++."
@@ -22,13 +22,17 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
 	  echo "Set-up stopped: Ganger needs Python 3.11, and $(PYTHON) is $$($(PYTHON) -V 2>&1). Give the right one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 
-setup: python ## Make the environments: .venv (control) and .engines/tensorflow
-	@$(PYTHON) -m training.environments build control tensorflow
+setup: python ## Make the environments: .venv (control), .engines/tensorflow and .engines/mxnet
+	@$(PYTHON) -m training.environments build control tensorflow mxnet
 
 setup-dev: python
-	@$(PYTHON) -m training.environments build control dev tensorflow
+	@$(PYTHON) -m training.environments build control dev tensorflow mxnet
 
-demo: setup ## Set up, start Airflow and MLflow, train the digits pipeline on two workers, show what came of it
+# The demo trains with TensorFlow alone: nobody waits for MXNet's Horovod to be compiled before seeing something.
+setup-demo: python
+	@$(PYTHON) -m training.environments build control tensorflow
+
+demo: setup-demo ## Set up, start Airflow and MLflow, train the digits pipeline on two workers, show what came of it
 	@$(BIN)/python -m tools.demo $(if $(AIRFLOW_PORT),--airflow-port $(AIRFLOW_PORT)) $(if $(MLFLOW_PORT),--mlflow-port $(MLFLOW_PORT))
 
 stop: ## Stop the Airflow and MLflow that `make demo` or `ganger serve` started
@@ -64,7 +68,7 @@ UPGRADE ?=
 COMPILE := $(abspath $(BIN))/uv pip compile --quiet --generate-hashes --no-header --python-version 3.11 \
   --python-platform x86_64-manylinux_2_28 $(UPGRADE)
 lock: setup ## Make the locks in requirements/ from the .in files
-	@cd requirements && for name in control dev postgres bootstrap tensorflow tensorflow-gpu; do \
+	@cd requirements && for name in control dev postgres bootstrap tensorflow tensorflow-gpu mxnet; do \
 	  echo "requirements/$$name.txt"; $(COMPILE) $$name.in --output-file $$name.txt || exit 1; done
 	@cd requirements && echo "requirements/horovod.txt" && $(COMPILE) --no-deps horovod.in --output-file horovod.txt
 

@@ -33,7 +33,7 @@ RUN_DISK_GIB = 2.0
 RANK_MEMORY_GIB = 1.0
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "fuse.glusterfs", "lustre", "gpfs", "efs"}
 TIMEOUT_S = 5.0
-SHOWN = ("apache-airflow", "mlflow", "tensorflow-cpu", "tensorflow", "keras", "horovod")
+SHOWN = ("apache-airflow", "mlflow", "tensorflow-cpu", "tensorflow", "keras", "mxnet", "numpy", "horovod")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +128,10 @@ def _check_environments() -> Iterator[Check]:
         if recipe.base or any(name in other.variants for other in RECIPES.values()):
             continue
         status = read_environment(name)
+        if recipe.optional and status.state == "absent":
+            detail = f"absent; only for engine {name}: {recipe.command}"
+            yield Check(name=f"{name} environment", ok=True, detail=detail)
+            continue
         versions = ", ".join(f"{package} {status.versions[package]}" for package in SHOWN if package in status.versions)
         yield Check(
             name=f"{name} environment",

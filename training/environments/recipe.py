@@ -29,6 +29,7 @@ class EnvironmentRecipe:
         imports: Modules that must import before it counts as complete.
         disk_gib: Space that it needs, package cache and build included.
         variants: Recipes whose environment, in the same folder, serves as well.
+        optional: Whether a machine without it is as it must be.
     """
 
     name: str
@@ -41,6 +42,7 @@ class EnvironmentRecipe:
     imports: tuple[str, ...] = ()
     disk_gib: float
     variants: tuple[str, ...] = ()
+    optional: bool = False
 
     @property
     def is_engine(self) -> bool:
@@ -122,6 +124,21 @@ RECIPES = {
             horovod_flags=(*_TENSORFLOW_FLAGS, ("HOROVOD_CPU_OPERATIONS", "GLOO")),
             imports=_TENSORFLOW_IMPORTS,
             disk_gib=10.0,
+        ),
+        EnvironmentRecipe(
+            name="mxnet",
+            holds="MXNet, Horovod",
+            lock="mxnet.txt",
+            folder="mxnet",
+            horovod="mxnet",
+            horovod_flags=(
+                ("HOROVOD_WITH_MXNET", "1"),
+                ("HOROVOD_WITHOUT_TENSORFLOW", "1"),
+                ("HOROVOD_CPU_OPERATIONS", "GLOO"),
+            ),
+            imports=("mxnet", "horovod.mxnet", "training"),
+            disk_gib=1.2,
+            optional=True,  # `make demo` makes do without
         ),
     )
 }

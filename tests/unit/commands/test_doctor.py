@@ -57,3 +57,12 @@ def test_a_wrong_number_of_slots_is_told(home, monkeypatch):
 
     assert not check_slots().ok
     assert check_slots().detail == "GANGER_SLOTS must be a whole number of at least 1. Received: 'many'."
+
+
+def test_the_environment_of_mxnet_may_be_absent(home, monkeypatch):
+    monkeypatch.setenv("GANGER_ENGINES", str(home / "engines"))
+    checks = {check.name: check for check in check_machine()}
+
+    assert checks["mxnet environment"].ok
+    assert checks["mxnet environment"].detail == "absent; only for engine mxnet: ganger env build mxnet"
+    assert not checks["tensorflow environment"].ok

@@ -15,12 +15,16 @@ RECIPE = RECIPES["tensorflow"]
 def environment(tmp_path, monkeypatch):
     """A folder that looks like a complete environment: an interpreter, metadata of every pinned package, a stamp."""
     monkeypatch.setenv("GANGER_ENGINES", str(tmp_path))
-    (RECIPE.path / "bin").mkdir(parents=True)
-    (RECIPE.path / "bin" / "python").touch()
-    for name, version in read_pins(RECIPE.lock_files).items():
-        install(RECIPE.path, name, version)
-    write_stamp(RECIPE)
-    return RECIPE.path
+    return pretend(RECIPE)
+
+
+def pretend(recipe):
+    (recipe.path / "bin").mkdir(parents=True)
+    (recipe.path / "bin" / "python").touch()
+    for name, version in read_pins(recipe.lock_files).items():
+        install(recipe.path, name, version)
+    write_stamp(recipe)
+    return recipe.path
 
 
 def install(path, name, version):
@@ -84,6 +88,25 @@ def test_a_package_changed_by_hand_is_named_with_what_was_found_and_wanted(envir
 
     assert status.state is EnvironmentState.BROKEN
     assert "numpy: found 2.4.0, wanted 2.0.2" in status.problem
+
+
+def test_a_numpy_that_mxnet_breaks_on_is_named_with_the_pin(environment):
+    """K08."""
+    path = pretend(RECIPES["mxnet"])
+    assert read_environment("mxnet").problem == ""
+
+    install(path, "numpy", "1.24.4")
+
+    assert read_environment("mxnet").state is EnvironmentState.BROKEN
+    assert "numpy: found 1.24.4, wanted 1.23.5" in read_environment("mxnet").problem
+    assert read_environment("tensorflow").problem == ""
+
+
+def test_mxnets_numpy_is_held_back_in_its_own_environment_alone():
+    """K08."""
+    held = {name: read_pins(recipe.lock_files).get("numpy") for name, recipe in RECIPES.items()}
+
+    assert [name for name, version in held.items() if version == "1.23.5"] == ["mxnet"]
 
 
 def test_a_missing_horovod_is_named(environment):
