@@ -1,0 +1,87 @@
+"""When each stage of a pipeline works on what: simulated from costs, or measured. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from training.plan.schedules import StageOrder, Work, list_needs, unroll
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One work with its time, in seconds since the step began."""
+
+    work: Work
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """One step of a pipeline.
+
+    Attributes:
+        stages: Number of stages.
+        spans: All works with their times.
+        step_s: Duration of the step.
+    """
+
+    stages: int
+    spans: tuple[Span, ...]
+    step_s: float
+
+    def busy_s(self, stage: int) -> float:
+        """Return how long a stage worked."""
+        return sum(span.end_s - span.begin_s for span in self.spans if span.work.stage == stage)
+
+    def idle_s(self, stage: int) -> float:
+        """Return how long a stage stood idle."""
+        return self.step_s - self.busy_s(stage)
+
+    @property
+    def bubble(self) -> float:
+        """Share of the time of all stages in which they stood idle."""
+        if self.step_s <= 0:
+            return 0.0
+        return 1 - sum(map(self.busy_s, range(self.stages))) / (self.stages * self.step_s)
+
+
+def simulate(
+    orders: Sequence[StageOrder],
+    forward_s: Sequence[float],
+    backward_s: Sequence[float],
+    *,
+    transfer_s: float = 0.0,
+) -> Timeline:
+    """Return what a step would look like.
+
+    Args:
+        orders: What each stage does, in its order.
+        forward_s: Seconds of a forward, for each stage.
+        backward_s: Seconds of a backward, for each stage.
+        transfer_s: Seconds between the end of a work and the begin of the next stage's that takes its result.
+
+    >>> from training.plan.schedules import order_stages
+    >>> simulate(order_stages("1f1b", 2, 3), [1, 1], [2, 2]).step_s
+    12.0
+    """
+    ends: dict[Work, float] = {}
+    free = [0.0] * len(orders)
+    spans = []
+    for work in unroll(orders):
+        arrivals = [
+            ends[need] + (transfer_s if need.stage != work.stage else 0.0) for need in list_needs(work, len(orders))
+        ]
+        begin = max([free[work.stage], *arrivals])
+        costs = forward_s if work.phase == "forward" else backward_s
+        end = ends[work] = free[work.stage] = float(begin + costs[work.stage])
+        spans.append(Span(work, begin, end))
+    return Timeline(stages=len(orders), spans=tuple(spans), step_s=max(free))
+
+
+def from_marks(marks: Sequence[tuple[Work, float, float]], stages: int) -> Timeline:
+    """Return a measured step: `marks` are works with the times, on one clock, at which they began and ended."""
+    first = min(begin for _, begin, _ in marks)
+    spans = tuple(Span(work, begin - first, end - first) for work, begin, end in marks)
+    return Timeline(stages=stages, spans=spans, step_s=max(span.end_s for span in spans))
