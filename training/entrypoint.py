@@ -91,12 +91,12 @@ def import_entrypoint(entrypoint: Entrypoint) -> ModuleType:
     except SpecError:
         raise
     except ModuleNotFoundError as error:
-        raise _not_found(entrypoint, error) from error
+        raise _not_found(entrypoint, error, folder) from error
     except Exception as error:  # whatever a user's module raises when imported
         raise spec_error(
             entrypoint.field,
             f"must be importable. Received: {entrypoint.text}, which raised "
-            f"{type(error).__name__}: {error}{_place(error)}.",
+            f"{type(error).__name__}: {error}{_place(error, folder)}.",
         ) from error
 
 
@@ -147,7 +147,7 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _not_found(entrypoint: Entrypoint, error: ModuleNotFoundError) -> SpecError:
+def _not_found(entrypoint: Entrypoint, error: ModuleNotFoundError, folder: Path) -> SpecError:
     wanted = entrypoint.module or ""
     if error.name and (wanted == error.name or wanted.startswith(f"{error.name}.")):
         return spec_error(
@@ -157,15 +157,18 @@ def _not_found(entrypoint: Entrypoint, error: ModuleNotFoundError) -> SpecError:
         )
     return spec_error(
         entrypoint.field,
-        f"must be importable. Received: {entrypoint.text}, which needs the module {error.name}{_place(error)}; "
+        f"must be importable. Received: {entrypoint.text}, which needs the module {error.name}{_place(error, folder)}; "
         f"{sys.prefix} does not have it.",
     )
 
 
-def _place(error: Exception) -> str:
+def _place(error: Exception, folder: Path) -> str:
+    """Return where the user's code was when it raised: its last line below `folder`, else the last line of all."""
     if isinstance(error, SyntaxError):
         return f" (line {error.lineno} of {error.filename})"
     frames = [
         f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and f.filename != __file__
     ]
-    return f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
+    own = [f for f in frames if Path(f.filename).is_relative_to(folder) and "site-packages" not in f.filename]
+    last = (own or frames)[-1:]
+    return f" (line {last[0].lineno} of {last[0].filename})" if last else ""

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from training.arguments import check_arguments, choose_arguments
-from training.entrypoint import get_function, import_entrypoint, parse_entrypoint
+from training.entrypoint import Entrypoint, get_function, import_entrypoint, parse_entrypoint
 from training.errors import spec_error
 from training.spec.pipeline import ModelSpec
 
@@ -41,6 +41,22 @@ class ModelFile:
         return self.build(**self.params)
 
 
+def parse_model_entrypoint(model: ModelSpec, base_dir: Path) -> Entrypoint:
+    """Return where the model file is; nothing is looked up.
+
+    Raises:
+        SpecError: A function is named.
+    """
+    entrypoint = parse_entrypoint(model.entrypoint, base_dir, "model.entrypoint")
+    if entrypoint.function is not None:
+        raise spec_error(
+            "model.entrypoint",
+            f"must be a module or a path that ends in .py. Received: {model.entrypoint}.",
+            f"Leave out :{entrypoint.function}; the function is always {BUILD_MODEL}.",
+        )
+    return entrypoint
+
+
 def load_model_file(model: ModelSpec, base_dir: Path) -> ModelFile:
     """Import the model file that the spec names.
 
@@ -52,13 +68,7 @@ def load_model_file(model: ModelSpec, base_dir: Path) -> ModelFile:
         SpecError: There is no such file, it cannot be imported, it has no `build_model`, or `model.params` does not
         fit it.
     """
-    entrypoint = parse_entrypoint(model.entrypoint, base_dir, "model.entrypoint")
-    if entrypoint.function is not None:
-        raise spec_error(
-            "model.entrypoint",
-            f"must be a module or a path that ends in .py. Received: {model.entrypoint}.",
-            f"Leave out :{entrypoint.function}; the function is always {BUILD_MODEL}.",
-        )
+    entrypoint = parse_model_entrypoint(model, base_dir)
     module = import_entrypoint(entrypoint)
     build = get_function(module, BUILD_MODEL, entrypoint)
     if not callable(build):

@@ -30,6 +30,8 @@ from training.errors import (
 from training.policy.failure import name_error
 from training.run.rank import RankContext
 from training.run.termination import Terminated, end_on_sigterm, is_told_to_end
+from training.script.after_import import AfterImport
+from training.script.mlflow_runs import keep_model_file_to_one_run
 
 #: Task to the module that has a function of that name.
 TASKS = {
@@ -42,6 +44,8 @@ TASKS = {
 #: Engine to the package that has the `ENGINE_TASKS`. No module may be called like the framework that it uses.
 ENGINES = {"tensorflow": "training.engines.tensorflow_keras", "horovod": "training.engines.tensorflow_keras"}
 ENGINE_TASKS = ("train", "evaluate", "serve")
+#: Tasks in which code of the user's runs, or is loaded with a model.
+_USER_CODE_TASKS = ("prepare_data", "train", "evaluate")
 
 _OUR_FOLDER = Path(__file__).resolve().parent
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -74,6 +78,8 @@ def run_task(ctx: RankContext) -> None:
     Raises:
         PreflightError: There is no such task or engine.
     """
+    if ctx.payload.get("task") in _USER_CODE_TASKS and not ctx.service:
+        AfterImport(keep_model_file_to_one_run(ctx)).install()
     find_task(ctx)(ctx)
 
 

@@ -42,7 +42,7 @@ class Output:
 
 def run_gang(folder: Path, command, payload, spec):
     """Run `command` as every rank of the gang of `spec`, beside its services, and return their outputs."""
-    folder.mkdir(parents=True)
+    (folder / "tmp").mkdir(parents=True)
     workers = place_ranks(count_processes(spec.train.strategy, spec.cluster.workers), [HostFacts()], threads=1)
     ranks, services = choose_ranks(spec, workers), place_services(spec, workers)
     ports = pick_ports(choose_ports(spec, workers))
@@ -67,7 +67,7 @@ def run_gang(folder: Path, command, payload, spec):
 
 
 def name_rank(folder, rank):
-    return {settings.JOB_DIR: str(folder), settings.RANK: str(rank)}
+    return {settings.JOB_DIR: str(folder), settings.RANK: str(rank), settings.TMPDIR: str(folder / "tmp")}
 
 
 def start_process(log, command, env):

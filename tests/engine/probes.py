@@ -16,7 +16,8 @@ from training.data.dataset import open_dataset
 from training.engines.tensorflow_keras import feeding, weights
 from training.engines.tensorflow_keras.fitting import run_training
 from training.engines.tensorflow_keras.runtime import prepare_runtime
-from training.engines.tensorflow_keras.strategies import multi_worker_mirrored, start_strategy
+from training.engines.tensorflow_keras.strategies import start_strategy
+from training.engines.tensorflow_keras.strategies.replicas import check_replicas
 from training.engines.tensorflow_keras.training_job import read_training_job
 from training.errors import GangerError
 from training.plan.batches import plan_batches
@@ -53,7 +54,7 @@ def feed(rank, world_size):
 
 
 def replicas_that_are_fewer():
-    return catch(lambda: multi_worker_mirrored._check_replicas(1, 2))
+    return catch(lambda: check_replicas(1, 2))
 
 
 def threads_that_come_late():

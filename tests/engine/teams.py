@@ -6,7 +6,7 @@ from training.spec.parallelism import count_devices, count_processes
 
 MLP, CNN = "training.models.mlp", "training.models.cnn"
 MOMENTUM = {"optimizer": "momentum", "learning_rate": 0.05}
-BATCH, PER_EPOCH, MIDDLE = 60, 23, 30  # 58 of 1438 rows fill no step
+BATCH, PER_EPOCH, MIDDLE = 60, 23, 30  # 59 of 1439 rows fill no step
 ASYNCHRONOUS = "parameter_server-2"
 
 
@@ -42,4 +42,14 @@ TEAMS = {
     "horovod-2": Team("horovod", 2, "horovod"),
     "horovod-3": Team("horovod", 3, "horovod"),
     "parameter_server-2": Team("parameter_server", 2),
+}
+
+#: Strategy to the team that stands for it where a test looks at every strategy.
+STRATEGIES = {
+    "single": 1,
+    "mirrored": "mirrored-2",
+    "central_storage": "central_storage-2",
+    "multi_worker_mirrored": 2,
+    "parameter_server": ASYNCHRONOUS,
+    "horovod": "horovod-2",
 }

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from training import settings
+from training.tracking.mlflow_client import connect
 
 pytestmark = pytest.mark.engine
 DIGITS = settings.REPOSITORY / "dags" / "pipelines" / "digits.yaml"
@@ -196,13 +197,17 @@ def write_net(folder, file, text, data="{source: digits}"):
 
 
 def test_a_model_takes_along_what_it_imports_from_beside_it(home, tmp_path):
-    """Success means that the model loads, for whoever has nothing but its folder. `code` is taken by a package."""
+    """Success means that the model loads, for whoever has nothing but its folder. `code` is taken by a package.
+
+    K39: it starts a run when it is imported, to be trained and to be evaluated; the first is the training's.
+    """
     (tmp_path / "layers").mkdir()
     (tmp_path / "layers" / "__init__.py").touch()
     (tmp_path / "layers" / "twice.py").write_text(LAYER.format(decorator=REGISTERED))
     (tmp_path / "layers" / "heavy.npy").touch()
     (tmp_path / "beside.py").write_text("from layers.twice import Twice\n")
-    spec = write_net(tmp_path, "code.py", "import keras\nfrom beside import Twice\n\n\n")
+    logs = "import mlflow\nmlflow.tensorflow.autolog()\nmlflow.start_run()\nmlflow.log_param('own', 'yes')\n"
+    spec = write_net(tmp_path, "code.py", f"import keras\nfrom beside import Twice\n{logs}\n\n")
 
     answer = ganger(home, "run", spec, "--json", cwd=tmp_path)
 
@@ -211,6 +216,12 @@ def test_a_model_takes_along_what_it_imports_from_beside_it(home, tmp_path):
     assert {str(path.relative_to(code)) for path in code.rglob("*.*") if path.suffix != ".pyc"} == {
         "ganger_user_code.py", "beside.py", "layers/__init__.py", "layers/twice.py",
     }  # fmt: skip
+    assert "is not kept: user code logs to MLflow in the step train only" in answer.stderr
+    client = connect(f"sqlite:///{home / 'mlflow.db'}")
+    run = client.get_run(json.loads(answer.stdout)["mlflow_run_id"])
+    assert (run.data.params["own"], run.info.status) == ("yes", "FINISHED")
+    experiments = [found.experiment_id for found in client.search_experiments()]
+    assert all("ganger.run_id" in found.data.tags for found in client.search_runs(experiments))
 
 
 def test_a_model_that_does_not_load_elsewhere_fails_before_it_is_registered(home, tmp_path):

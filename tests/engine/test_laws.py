@@ -8,15 +8,20 @@ from teams import ASYNCHRONOUS, MOMENTUM, TEAMS
 pytestmark = pytest.mark.engine
 #: Promised is 1e-5; measured is 1.2e-7 at most.
 TOLERANCE = 1e-5
+#: Of a tensor's largest value: optimizers keep squares of gradients, which are small throughout.
+RELATIVE_TOLERANCE = 1e-4
 
 
-@pytest.fixture(params=["two", "three"])
+PROCESSES = [pytest.param("two", id="multi_worker_mirrored-2"), pytest.param("three", id="multi_worker_mirrored-3")]
+
+
+@pytest.fixture(params=PROCESSES)
 def gang(request):
     """A gang that trains by multi_worker_mirrored."""
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture(params=["two", "three", *(team for team in TEAMS if isinstance(team, str) and team != ASYNCHRONOUS)])
+@pytest.fixture(params=[*PROCESSES, *(team for team in TEAMS if isinstance(team, str) and team != ASYNCHRONOUS)])
 def several(request, others):
     """A gang of any strategy whose updates have an order: all synchronous ones, and parameter servers with a worker."""
     return request.getfixturevalue(request.param) if request.param in ("two", "three") else others(request.param)
@@ -27,18 +32,19 @@ def largest_difference(these, those):
     return max(float(np.abs(these[name].astype(np.float64) - those[name]).max()) for name in these)
 
 
-@pytest.mark.parametrize("name", ["momentum", "adam", "cnn"])
+def largest_relative_difference(these, those):
+    """Return the largest difference in a tensor, as a part of the largest value in it."""
+    pairs = [(array.astype(np.float64), those[name].astype(np.float64)) for name, array in these.items() if array.size]
+    return max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", ["momentum", "adam", "cnn", "user"])
 def test_weights_and_optimizer_are_those_of_one_process(one, several, name, law_table):
-    difference = largest_difference(one.newest(name), several.newest(name))
+    """`momentum` and `adam`: 1439 rows, a prime; `user`: a layer and a rate schedule of the user's own, 323 rows."""
+    difference = largest_relative_difference(several.newest(name), one.newest(name))
     law_table[str(TEAMS[several.team]), name] = difference
-    assert difference < TOLERANCE
-
-
-def test_user_file_trains_the_same_weights(one, several, law_table):
-    """A layer and a rate schedule of the user's own, on rows that divide by nothing."""
-    difference = largest_difference(one.newest("user"), several.newest("user"))
-    law_table[str(TEAMS[several.team]), "user file"] = difference
-    assert difference < TOLERANCE
+    assert largest_difference(one.newest(name), several.newest(name)) < TOLERANCE
+    assert difference < RELATIVE_TOLERANCE
 
 
 def test_callbacks_decide_alike(one, several):
@@ -115,7 +121,7 @@ def test_learning_rate_is_scaled_and_warmed_up_as_the_spec_says(one, two):
         return {event.step: event.metrics["learning_rate"] for event in gang.chief.of(name, "step")}
 
     base = MOMENTUM["learning_rate"]
-    linear, warm = rates(two, "linear"), rates(one, "warm")
+    linear, warm = rates(two, "linear"), rates(one, "linear")
     assert list(rates(two, "momentum").values()) == pytest.approx([base] * len(rates(two, "momentum")))
     # Told after the step: the rate of the next one.
     for step, rate in linear.items():

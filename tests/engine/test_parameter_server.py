@@ -77,19 +77,19 @@ def test_it_goes_on_from_a_checkpoint_of_another_strategy(apart):
     assert apart.newest("resumed")["optimizer.0000"] == MIDDLE + WORKERS * (2 * PER_EPOCH - MIDDLE)
 
 
-def test_another_strategy_goes_on_from_its_checkpoint(back):
+def test_another_strategy_goes_on_from_its_checkpoint(later):
     """K35."""
-    assert f"going on after step {MIDDLE} of 46" in back.chief.text
-    assert back.newest("back")["optimizer.0000"] == WORKERS * MIDDLE + 2 * PER_EPOCH - MIDDLE
-    assert back.metrics("back")[-1]["val_accuracy"] > 0.9
+    assert f"going on after step {MIDDLE} of 46" in later.chief.text
+    assert later.newest("back")["optimizer.0000"] == WORKERS * MIDDLE + 2 * PER_EPOCH - MIDDLE
+    assert later.metrics("back")[-1]["val_accuracy"] > 0.9
 
 
-def test_warm_up_counts_steps(apart):
+def test_scaling_counts_workers_and_warm_up_counts_steps(apart):
     """K29: whatever the number of updates in a step; the rate is read while later steps may be at work."""
     rates = [event.metrics["learning_rate"] for event in apart.chief.of("linear", "step")]
     assert rates == sorted(rates)
-    assert rates[0] < 0.05 * 0.6
-    assert rates[-1] == pytest.approx(0.05)
+    assert 0.05 < rates[0] < 0.05 * 1.6
+    assert rates[-1] == pytest.approx(0.1)
 
 
 def test_infinite_loss_stops_at_its_step(apart):

@@ -61,7 +61,10 @@ def test_four_ranks_are_fed_the_global_batches(answers, how):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("replicas_that_are_fewer", "LaunchError: the strategy must have one replica for each of 2 ranks. Received: 1"),
+        (
+            "replicas_that_are_fewer",
+            "LaunchError: the strategy must have 2 replicas, as was planned. Received: 1; devices",
+        ),
         ("threads_that_come_late", "PreflightError: threads must be set before TensorFlow starts."),
         (
             "strategy_that_is_not_built",
@@ -84,7 +87,7 @@ def test_too_few_rows_are_refused_with_the_numbers(answers):
 
 def test_103_rows_train_in_whole_steps_and_the_rest_is_told(output):
     """K21."""
-    assert "8 steps an epoch of 12 rows (12 a rank) from 103 rows; 7 rows a time do not fill a step" in output
+    assert "8 steps an epoch of 12 rows (12 a replica) from 103 rows; 7 rows a time do not fill a step" in output
 
 
 def test_every_checkpoint_loads(answers):

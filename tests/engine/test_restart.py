@@ -40,7 +40,7 @@ def plan_job(payload):
 
 @pytest.mark.parametrize("team", ["horovod-3", 3])
 def test_gang_goes_on_with_the_ranks_that_are_left(site, two, job, team):
-    """SIGKILL of rank 1 of 3 at step 34: two go on from the checkpoint of step 30, to the same weights."""
+    """K14, K35: SIGKILL of rank 1 of 3 at step 34: two go on from the checkpoint of step 30, to the same weights."""
     keeping = {"every_steps": 5, "keep": 20}
     more = {"checkpoint": keeping, "restarts": 1, "cluster": {"min_workers": 2}}
     payload = site.payload(team, "lost", "killed_once.py", MOMENTUM, **more)

@@ -18,12 +18,15 @@ from training.engines.tensorflow_keras.runtime import list_devices, list_version
 from training.engines.tensorflow_keras.strategies import start_strategy
 from training.engines.tensorflow_keras.training_job import read_training_job
 from training.run.rank import RankContext
+from training.script.after_import import AfterImport
+from training.script.mlflow_runs import keep_model_file_to_one_run
 
 
 def main():
     ctx = RankContext.read()
     tasks = ctx.payload["tasks"]
     train = tasks[0]["spec"]["train"]
+    AfterImport(keep_model_file_to_one_run(ctx)).install()
     prepare_runtime(ctx, train["seed"])
     strategy = start_strategy(train["strategy"], ctx)
     ctx.ready(versions=list_versions(), replicas=strategy.replicas, devices=list_devices())

@@ -14,6 +14,8 @@ from training.plan.job import ProcessPlan
 _AIRFLOW = ("AIRFLOW_", "_AIRFLOW_")
 #: Credentials of the tracking server: only the tracker talks to it.
 _TRACKER = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
+#: What a shell may still hold of another cluster, or of Keras 2, and what a rank would take for its own (K01, K09).
+_STALE = ("TF_CONFIG", "TF_USE_LEGACY_KERAS")
 _PORT = re.compile(r"\{port:([^{}]+)\}")
 
 
@@ -34,7 +36,7 @@ def render_rank_environment(
     Raises:
         LaunchError: The plan asks for a port that it does not name.
     """
-    env = keep_out_airflow(inherited)
+    env = {name: value for name, value in keep_out_airflow(inherited).items() if name not in _STALE}
     if not process.tracks:
         env = {name: value for name, value in env.items() if name not in _TRACKER}
     env |= render_thread_variables(process.threads)

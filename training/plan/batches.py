@@ -37,7 +37,7 @@ class BatchPlan:
         )
         return (
             f"{self.steps_per_epoch} steps an epoch of {self.global_batch_size} rows "
-            f"({self.per_rank_batch_size} a rank) from {self.rows} rows{rest}"
+            f"({self.per_rank_batch_size} a replica) from {self.rows} rows{rest}"
         )
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 
 from training.errors import Problem
 from training.plan.machine import MachineFacts
+from training.plan.network import find_wrong_interfaces
 from training.plan.placement import place_ranks
 from training.policy.slots import count_slots
 from training.spec.parallelism import count_processes
@@ -103,5 +104,10 @@ def check_preflight(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
 
 
 def find_unfit(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
-    """Return what `machine` lacks for `spec`, slots and environment."""
-    return [*find_oversized(spec, machine), *find_missing_devices(spec, machine), *find_absent(spec, machine)]
+    """Return what `machine` lacks for `spec`: slots, devices, network interfaces, environment."""
+    return [
+        *find_oversized(spec, machine),
+        *find_missing_devices(spec, machine),
+        *find_wrong_interfaces(spec, machine),
+        *find_absent(spec, machine),
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from training.plan.job import GangPlan, JobPlan, LimitsPlan, ProcessPlan, TrackingPlan
 from training.plan.machine import MachineFacts
+from training.plan.mlflow_access import is_relayed, open_mlflow
 from training.plan.run_plan import RunPlan, plan_run
 from training.spec.parallelism import count_processes, list_smaller
 from training.spec.pipeline import PipelineSpec
@@ -54,8 +55,12 @@ def plan_train_job(
     model_dir: Path,
     checkpoints: Path,
     tracking: TrackingPlan,
+    logs_to_mlflow: bool = False,
 ) -> JobPlan:
-    """Return the job that trains: the ranks of `plan`, each told the whole spec."""
+    """Return the job that trains: the ranks of `plan`, each told the whole spec.
+
+    With `logs_to_mlflow`, code of the user's on the first rank can reach the MLflow run of the training.
+    """
     python = machine.environments[plan.environment].python
     payload = {
         "task": "train",
@@ -68,13 +73,21 @@ def plan_train_job(
         "model_dir": str(model_dir),
         "checkpoints": str(checkpoints),
         "resume": True,  # from the run's own folder only, which is empty at the first try
+        "logs_to_mlflow": logs_to_mlflow,
+        "relayed": logs_to_mlflow and is_relayed(tracking),
     }
+
+    def plan_gang(size: RunPlan) -> GangPlan:
+        gang = GangPlan(processes=_plan_processes(size, python), ports=size.ports)
+        return open_mlflow(gang, machine, tracking) if logs_to_mlflow else gang
+
+    gang = plan_gang(plan)
     return JobPlan(
         run_id=run_id,
         name="train",
-        processes=_plan_processes(plan, python),
-        ports=plan.ports,
-        smaller=tuple(_plan_smaller(spec, machine, python)),
+        processes=gang.processes,
+        ports=gang.ports,
+        smaller=tuple(plan_gang(size) for size in _plan_smaller(spec, machine)),
         slots=count_processes(spec.train.strategy, spec.cluster.workers),
         queue_timeout_s=plan.queue_timeout_s,
         limits=plan.limits,
@@ -118,9 +131,8 @@ def plan_services(plan: RunPlan, python: str) -> tuple[ProcessPlan, ...]:
     )
 
 
-def _plan_smaller(spec: PipelineSpec, machine: MachineFacts, python: str) -> Iterator[GangPlan]:
+def _plan_smaller(spec: PipelineSpec, machine: MachineFacts) -> Iterator[RunPlan]:
     """Yield the gangs that the training may go on with: fewer workers, the same global batches."""
     for workers in list_smaller(spec.cluster.workers, spec.cluster.min_workers, spec.train.batch_size):
         cluster = spec.cluster.model_copy(update={"workers": workers, "min_workers": None})
-        plan = plan_run(spec.model_copy(update={"cluster": cluster}), machine)
-        yield GangPlan(processes=_plan_processes(plan, python), ports=plan.ports)
+        yield plan_run(spec.model_copy(update={"cluster": cluster}), machine)

@@ -82,7 +82,7 @@ def _describe_steps(plan: RunPlan) -> str:
         return "known after prepare_data"
     return (
         f"{steps.total_steps} = {steps.epochs} epochs x {steps.steps_per_epoch}, "
-        f"global batch {steps.global_batch_size} ({steps.per_rank_batch_size} per rank), "
+        f"global batch {steps.global_batch_size} ({steps.per_rank_batch_size} per replica), "
         f"{steps.dropped_rows_per_epoch} rows dropped per epoch"
     )
 

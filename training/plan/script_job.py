@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from training import settings
 from training.plan.job import GangPlan, JobPlan, ProcessPlan, TrackingPlan
 from training.plan.jobs import plan_services
 from training.plan.machine import MachineFacts
+from training.plan.mlflow_access import is_relayed, open_mlflow
 from training.plan.run_plan import RankPlan, RunPlan, plan_run
 from training.spec.parallelism import count_processes
 from training.spec.pipeline import PipelineSpec
 
 #: What runs a script as `python script.py` does. -P: the script's folder comes first on its path, and no other.
 RUNNER = ("-P", "-m", "training.script")
-#: Name of the port of the server that stands between a script and a database of MLflow, as `JobPlan.ports` lists it.
-RELAY_PORT = "mlflow"
-_RELAY_HOST = "127.0.0.1"
 
 
 def plan_script_job(
@@ -40,15 +37,11 @@ def plan_script_job(
     env = {settings.MODEL_DIR: str(model_dir), settings.CHECKPOINT_DIR: str(checkpoints)}
     if dataset is not None:
         env[settings.DATASET] = str(dataset)
-    relayed = not _is_server(tracking.tracking_uri)
-    relay = machine.environments["control"].python if relayed else None
 
     def plan_gang(size: RunPlan) -> GangPlan:
-        ranks = tuple(_plan_rank(rank, argv, env | _tell_of_mlflow(rank, tracking, relayed)) for rank in size.ranks)
-        processes = ranks + plan_services(size, python)
-        if relay is None:
-            return GangPlan(processes=processes, ports=size.ports)
-        return GangPlan(processes=(*processes, _plan_relay(len(processes), relay)), ports=(*size.ports, RELAY_PORT))
+        ranks = tuple(_plan_rank(rank, argv, env) for rank in size.ranks)
+        gang = GangPlan(processes=(*ranks, *plan_services(size, python)), ports=size.ports)
+        return open_mlflow(gang, machine, tracking)
 
     gang = plan_gang(plan)
     return JobPlan(
@@ -68,7 +61,7 @@ def plan_script_job(
             "strategy": plan.strategy,
             "base_dir": str(base_dir),
             "model_dir": str(model_dir),
-            "relayed": relayed,
+            "relayed": is_relayed(tracking),
             "wants_model": script.wants_model,
         },
     )
@@ -89,25 +82,4 @@ def _plan_rank(rank: RankPlan, argv: tuple[str, ...], env: dict[str, str]) -> Pr
         env={**rank.env, **env},
         threads=rank.threads,
         ready_on="output",
-        tracks=rank.rank == 0,
     )
-
-
-def _tell_of_mlflow(rank: RankPlan, tracking: TrackingPlan, relayed: bool) -> dict[str, str]:
-    """Return what the first rank, and no other, is told: where its MLflow run is."""
-    if rank.rank != 0:
-        return {}
-    address = {settings.TRACKING_URI: f"http://{_RELAY_HOST}:{{port:{RELAY_PORT}}}"} if relayed else {}
-    return {settings.EXPERIMENT_NAME: tracking.experiment, **address}
-
-
-def _plan_relay(rank: int, python: str) -> ProcessPlan:
-    """Return the server for rank 0: engine environments have no drivers of MLflow's databases."""
-    module = ("-P", "-m", "training.tracking.relay", _RELAY_HOST, f"{{port:{RELAY_PORT}}}")
-    return ProcessPlan(
-        rank=rank, role="mlflow", host=_RELAY_HOST, argv=(python, *module), service=True, ready_on="output", tracks=True
-    )
-
-
-def _is_server(uri: str) -> bool:
-    return urlsplit(uri).scheme in ("http", "https")

@@ -20,7 +20,7 @@ from training.errors import WorkerError
 from training.policy.failure import name_error
 from training.run.rank import RankContext
 from training.script.after_import import AfterImport
-from training.script.mlflow_runs import keep_to_one_run
+from training.script.mlflow_runs import keep_script_to_one_run
 from training.script.repairs import find_repairs
 from training.settings import MODEL_DIR
 from training.worker import exit_code_for, render_traceback, skip_our_frames
@@ -36,7 +36,7 @@ def main(script: Path, arguments: list[str]) -> None:
     model_dir = Path(ctx.payload["model_dir"])
     if ctx.is_chief:
         shutil.rmtree(model_dir, ignore_errors=True)  # of an earlier attempt: MLflow saves into no folder that exists
-    AfterImport({**keep_to_one_run(ctx), **find_repairs(ctx)}).install()
+    AfterImport({**keep_script_to_one_run(ctx), **find_repairs(ctx)}).install()
     os.chdir(ctx.payload["base_dir"])
     ctx.heartbeat(f"running {script.name}")
     try:

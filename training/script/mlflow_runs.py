@@ -1,12 +1,13 @@
-"""Holds a script to one MLflow run: that of its training (K39).
+"""Holds user code, a script or a model file, to one MLflow run: that of its training (K39).
 
-Rank 0: whatever run the script starts at the top is the run that the supervisor opened, however often, and whichever
+Rank 0: whatever run the code starts at the top is the run that the supervisor opened, however often, and whichever
 experiment or address it names; runs nested in it are its own. All other ranks log to a store in the temporary folder of
 the job, which goes with it: their calls work, and nobody sees them.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import tempfile
@@ -29,19 +30,45 @@ _OF_THE_RUN = (settings.MLFLOW_RUN_ID, settings.EXPERIMENT_NAME, "MLFLOW_EXPERIM
 _RELAY_S = 60.0
 #: The one that every store of MLflow has.
 _ONLY_EXPERIMENT = "0"
+#: Modules of MLflow whose `autolog` is that of Keras.
+_FLAVORS = ("keras", "tensorflow")
 
 
-def keep_to_one_run(ctx: RankContext) -> Mapping[str, Action]:
+def keep_script_to_one_run(ctx: RankContext) -> Mapping[str, Action]:
     """Set the environment of this process, and return what must follow when the script imports MLflow."""
+    run_id = os.environ.get(settings.MLFLOW_RUN_ID)
+    reason = "MLflow's server did not answer when the training began"
+    return _keep_to_one_run(ctx, run_id, reason)
+
+
+def keep_model_file_to_one_run(ctx: RankContext) -> Mapping[str, Action]:
+    """Do so for code that a task of ours runs: a model file, and a saved model's code where it is loaded again.
+
+    Autologging does nothing: it would log once more what the training tells anyhow, on another step axis.
+    """
+    is_told = bool(ctx.payload.get("logs_to_mlflow"))
+    run_id = os.environ.get(settings.MLFLOW_RUN_ID) if is_told else None
+    if is_told:
+        reason = "MLflow's server did not answer when the training began"
+    elif ctx.payload.get("task") == "train":
+        reason = "the model file itself must import mlflow"
+    else:
+        reason = "user code logs to MLflow in the step train only"
+    return {
+        **_keep_to_one_run(ctx, run_id, reason),
+        **{f"mlflow.{flavor}": partial(_leave_logging, flavor) for flavor in _FLAVORS},
+    }
+
+
+def _keep_to_one_run(ctx: RankContext, run_id: str | None, reason: str) -> dict[str, Action]:
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    run_id = os.environ.get(settings.MLFLOW_RUN_ID)
     if ctx.is_chief and run_id:
         bare, credentials = split_credentials(os.environ.get(settings.TRACKING_URI, ""))
         os.environ.update({settings.TRACKING_URI: bare, **credentials})
         return {"mlflow": partial(_attach, run_id=run_id, uri=bare, relayed=bool(ctx.payload.get("relayed")))}
     _log_to_nowhere(ctx.rank)
-    return {"mlflow": partial(_stay_away, is_chief=ctx.is_chief)}
+    return {"mlflow": partial(_stay_away, reason=reason if ctx.is_chief else "")}
 
 
 def _log_to_nowhere(rank: int) -> None:
@@ -51,11 +78,24 @@ def _log_to_nowhere(rank: int) -> None:
     os.environ.update({settings.TRACKING_URI: store.as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"})
 
 
-def _stay_away(mlflow: ModuleType, *, is_chief: bool) -> None:
-    if is_chief:
-        _say("MLflow's server did not answer when the training began: what the script logs to MLflow is not kept.")
+def _stay_away(mlflow: ModuleType, *, reason: str) -> None:
+    """Have the first run that is started say that it is not kept, unless `reason` is empty."""
     _replace(mlflow, "set_tracking_uri", _ignore_address)
     _replace(mlflow, "set_experiment", lambda *_, **__: mlflow.MlflowClient().get_experiment(_ONLY_EXPERIMENT))
+    start, said = mlflow.start_run, [not reason]
+
+    @functools.wraps(start)
+    def start_run(*args: Any, **options: Any) -> Any:
+        if not said[0]:
+            said[0] = True
+            _say(f"mlflow.start_run: what the code logs to MLflow is not kept: {reason}.")
+        return start(*args, **options)
+
+    _replace(mlflow, "start_run", start_run)
+
+
+def _leave_logging(flavor: str, module: ModuleType) -> None:
+    module.autolog = lambda *_, **__: _say(f"mlflow.{flavor}.autolog: nothing to do, Ganger logs this training.")  # type: ignore[attr-defined]
 
 
 def _attach(mlflow: ModuleType, *, run_id: str, uri: str, relayed: bool) -> None:

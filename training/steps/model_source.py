@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from training.entrypoint import find_file, parse_entrypoint
+from training.entrypoint import find_file
 from training.errors import Problem, SpecError
+from training.model_file import BUILD_MODEL, parse_model_entrypoint
 from training.names import say_nearest
 from training.spec.file import PipelineFile
-
-BUILD_MODEL = "build_model"
 
 
 def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
@@ -22,12 +21,33 @@ def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
     if model is None:
         return ()
     try:
-        path = find_file(parse_entrypoint(model.entrypoint, file.base_dir, "model.entrypoint"))
+        path = _find_source(file)
     except SpecError as error:
         return error.problems
-    if path is None or path.suffix != ".py":
+    if path is None:
         return ()
     return _check_source(path, model.entrypoint, tuple(model.params))
+
+
+def imports_mlflow(file: PipelineFile) -> bool:
+    """Whether the model file imports MLflow, by its text; what it imports from beside it is not looked at."""
+    path = _find_source(file)
+    tree = ast.parse(path.read_bytes(), filename=str(path)) if path else ast.Module(body=[], type_ignores=[])
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
+    return any(name.partition(".")[0] == "mlflow" for name in found)
+
+
+def _find_source(file: PipelineFile) -> Path | None:
+    """Return the model file; None where there is none, or where a module is not found or has no text.
+
+    Raises:
+        SpecError: The path names no file, or a function is named.
+    """
+    if file.spec.model is None:
+        return None
+    path = find_file(parse_model_entrypoint(file.spec.model, file.base_dir))
+    return path if path is not None and path.suffix == ".py" else None
 
 
 def _check_source(path: Path, entrypoint: str, params: tuple[str, ...]) -> tuple[Problem, ...]:

@@ -22,6 +22,7 @@ from training.steps.dataset import PreparedDataset, read_dataset
 from training.steps.initial_model import fetch_initial_model
 from training.steps.job import follow_job, join_job, start_job
 from training.steps.machine import read_machine
+from training.steps.model_source import imports_mlflow
 from training.steps.provision import check_run
 from training.steps.tracking import plan_tracking
 
@@ -123,4 +124,5 @@ def _plan_job(
         model_dir=ctx.run.model,
         checkpoints=ctx.run.checkpoints,
         tracking=plan_tracking(ctx, plan),
+        logs_to_mlflow=imports_mlflow(ctx.file),
     )

@@ -12,6 +12,7 @@ from training.run.job import JobState
 
 
 def test_services_are_ended_when_the_others_are_done(tmp_path: Path) -> None:
+    """K20: the end of a chief is the end, however its workers and servers stand."""
     processes = (
         ProcessPlan(rank=0, argv=("toy",)),
         ProcessPlan(rank=1, role="server", argv=("toy",), service=True),

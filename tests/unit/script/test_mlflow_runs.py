@@ -1,4 +1,4 @@
-"""Which MLflow run a script's calls reach, by a stand-in of the few functions of MLflow that they go through (K39)."""
+"""Which MLflow run calls of user code reach, by a stand-in of the few functions of MLflow that they use (K39)."""
 
 import os
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from training.run.rank import RankContext
-from training.script.mlflow_runs import keep_to_one_run
+from training.script.mlflow_runs import keep_model_file_to_one_run, keep_script_to_one_run
 
 
 @dataclass
@@ -65,7 +65,7 @@ def recorded(monkeypatch, tmp_path):
 def imported(recorded, rank=0):
     """Return MLflow as a script finds it that imports it."""
     module = recorded.module()
-    keep_to_one_run(RankContext(rank=rank, world_size=2, payload={"relayed": False}))["mlflow"](module)
+    keep_script_to_one_run(RankContext(rank=rank, world_size=2, payload={"relayed": False}))["mlflow"](module)
     return module
 
 
@@ -129,7 +129,39 @@ def test_without_a_run_rank_0_says_that_nothing_is_kept(recorded, monkeypatch, t
     """A run that it made would be a second one, once the supervisor reaches the server."""
     monkeypatch.delenv("MLFLOW_RUN_ID")
 
-    imported(recorded)
+    mlflow = imported(recorded)
+    mlflow.start_run()
+    mlflow.start_run()
 
     assert os.environ["MLFLOW_TRACKING_URI"].startswith(tmp_path.as_uri())
-    assert "what the script logs to MLflow is not kept" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("is not kept: MLflow's server did not answer") == 1
+
+
+@pytest.mark.parametrize(
+    ("payload", "run", "reason"),
+    [
+        ({"task": "train", "logs_to_mlflow": True, "relayed": False}, "ours", None),
+        ({"task": "train", "logs_to_mlflow": False}, "new-1", "the model file itself must import mlflow"),
+        ({"task": "evaluate"}, "new-1", "user code logs to MLflow in the step train only"),
+    ],
+)
+def test_a_model_file_joins_the_run_where_it_can(recorded, capsys, payload, run, reason):
+    """A saved model's code is run again where the model is loaded: that must not log once more."""
+    module = recorded.module()
+    keep_model_file_to_one_run(RankContext(rank=0, world_size=1, payload=payload))["mlflow"](module)
+    module.start_run()
+
+    assert [started for started, _, _ in recorded.started] == [run]
+    said = capsys.readouterr().out
+    assert said == (f"mlflow.start_run: what the code logs to MLflow is not kept: {reason}.\n" if reason else "")
+
+
+def test_autologging_of_a_model_file_does_nothing_and_says_so(recorded, capsys):
+    flavor = SimpleNamespace(autolog=None)
+    actions = keep_model_file_to_one_run(RankContext(rank=1, world_size=2, payload={"task": "train"}))
+    actions["mlflow.tensorflow"](flavor)
+
+    flavor.autolog(log_models=False)
+
+    assert capsys.readouterr().out == "mlflow.tensorflow.autolog: nothing to do, Ganger logs this training.\n"
+    assert "mlflow.keras" in actions

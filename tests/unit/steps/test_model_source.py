@@ -3,10 +3,10 @@
 import pytest
 
 from training.spec.loader import pipeline_from_mapping
-from training.steps.model_source import find_model_problems
+from training.steps.model_source import find_model_problems, imports_mlflow
 
 
-def problems_of(folder, text, params=None, entrypoint="net.py"):
+def make_file(folder, text, params=None, entrypoint="net.py"):
     if text is not None:
         (folder / "net.py").write_text(text)
     mapping = {
@@ -15,7 +15,11 @@ def problems_of(folder, text, params=None, entrypoint="net.py"):
         "model": {"entrypoint": entrypoint, "params": params or {}},
         "train": {"engine": "tensorflow"},
     }
-    return [str(problem) for problem in find_model_problems(pipeline_from_mapping(mapping, folder))]
+    return pipeline_from_mapping(mapping, folder)
+
+
+def problems_of(folder, *arguments, **options):
+    return [str(problem) for problem in find_model_problems(make_file(folder, *arguments, **options))]
 
 
 @pytest.mark.parametrize(
@@ -31,6 +35,13 @@ def problems_of(folder, text, params=None, entrypoint="net.py"):
 )
 def test_what_may_be_right_passes(tmp_path, text):
     assert problems_of(tmp_path, text, {"width": 3}) == []
+
+
+def test_a_function_is_not_named(tmp_path):
+    assert problems_of(tmp_path, "def build(): ...", entrypoint="net.py:build") == [
+        "model.entrypoint: must be a module or a path that ends in .py. Received: net.py:build. "
+        "Leave out :build; the function is always build_model."
+    ]
 
 
 def test_shipped_and_uninstalled_modules_pass(tmp_path):
@@ -57,3 +68,23 @@ def test_nothing_of_the_file_is_run(tmp_path):
     """K54."""
     assert problems_of(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')\ndef build_model(): ...") == []
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "imports"),
+    [
+        ("import mlflow", True),
+        ("import keras, mlflow.keras as logs", True),
+        ("def build_model():\n    from mlflow import log_param", True),
+        ("import mlflower", False),
+        ("from . import mlflow", False),
+        ("# import mlflow", False),
+    ],
+)
+def test_a_file_that_imports_mlflow_is_known(tmp_path, text, imports):
+    """K39."""
+    assert imports_mlflow(make_file(tmp_path, text)) is imports
+
+
+def test_what_has_no_text_imports_nothing(tmp_path):
+    assert not imports_mlflow(make_file(tmp_path, None, entrypoint="only.in.the.engine"))

@@ -55,6 +55,7 @@ def restore_progress(job: TrainingJob, model: Any) -> Progress:
             f"every rank must see the checkpoints. Received: none of step {step} in {job.checkpoints} on rank "
             f"{job.ctx.rank}. Put the home folder on storage that all hosts share."
         )
+    check_fingerprint(checkpoint, job.fingerprint())  # on every rank, so that all end with the same words
     arrays = checkpoint.read()
     write_state(model, arrays, metrics=False)
     in_epoch = step % job.batches.steps_per_epoch
@@ -100,7 +101,4 @@ def _choose_step(job: TrainingJob) -> int | None:
         return None
     sweep_unfinished(job.checkpoints)
     checkpoint = find_newest(job.checkpoints, job.log)
-    if checkpoint is None:
-        return None
-    check_fingerprint(checkpoint, job.fingerprint())
-    return checkpoint.meta.step
+    return checkpoint.meta.step if checkpoint else None

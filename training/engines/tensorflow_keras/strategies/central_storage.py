@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.central_variables import aggregate_updates
 from training.engines.tensorflow_keras.strategies.devices import ReplicasOnDevices, make_devices
+from training.engines.tensorflow_keras.strategies.replicas import check_replicas
 from training.run.rank import RankContext
 
 
@@ -25,10 +26,12 @@ class CentralStorage(ReplicasOnDevices):
 
     Raises:
         PreflightError: There are fewer devices than were asked for.
+        LaunchError: The strategy uses another number of them.
     """
 
     def __init__(self, ctx: RankContext) -> None:
         super().__init__(tf.distribute.experimental.CentralStorageStrategy(make_devices(ctx.devices), "CPU:0"))
+        check_replicas(self.replicas, ctx.devices)
 
     def scope(self) -> AbstractContextManager[Any]:
         """Return the scope in which variables are made on the CPU, to be updated by all replicas together."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.strategies.devices import ReplicasOnDevices, make_devices
+from training.engines.tensorflow_keras.strategies.replicas import check_replicas
 from training.run.rank import RankContext
 
 
@@ -19,7 +20,9 @@ class Mirrored(ReplicasOnDevices):
 
     Raises:
         PreflightError: There are fewer devices than were asked for.
+        LaunchError: The strategy uses another number of them.
     """
 
     def __init__(self, ctx: RankContext) -> None:
         super().__init__(tf.distribute.MirroredStrategy(make_devices(ctx.devices)))
+        check_replicas(self.replicas, ctx.devices)

@@ -13,8 +13,9 @@ import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.reduce_per_replica import hand_back_reduced_logs
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
+from training.engines.tensorflow_keras.strategies.replicas import check_replicas
 from training.engines.tensorflow_keras.strategies.strategy import KnownToTensorFlow, MakeDataset, Vector
-from training.errors import LaunchError, spec_error
+from training.errors import spec_error
 from training.plan.tf_config import parse_tf_config
 from training.run.rank import RankContext
 
@@ -35,7 +36,7 @@ class MultiWorkerMirrored(KerasFit, KnownToTensorFlow):
         self._strategy = tf.distribute.MultiWorkerMirroredStrategy()
         self.replicas = self.loss_scale = int(self._strategy.num_replicas_in_sync)
         self._rank = ctx.rank
-        _check_replicas(self.replicas, ctx.world_size)
+        check_replicas(self.replicas, ctx.world_size)
         hand_back_reduced_logs()
 
     def scope(self) -> AbstractContextManager[Any]:
@@ -59,15 +60,6 @@ class MultiWorkerMirrored(KerasFit, KnownToTensorFlow):
     def needs_own_evaluation_model(self) -> bool:
         """Return True: a mirrored model evaluates on all ranks or on none."""
         return True
-
-
-def _check_replicas(replicas: int, world_size: int) -> None:
-    """Refuse a strategy that fell back to fewer replicas: it trains, but not what was asked (K03)."""
-    if replicas != world_size:
-        raise LaunchError(
-            f"the strategy must have one replica for each of {world_size} ranks. Received: {replicas} replicas; "
-            f"devices of this rank: {[device.name for device in tf.config.list_logical_devices()]}."
-        )
 
 
 def _check_tf_config(ctx: RankContext) -> None:
