@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 
+from training.engines.agreement import share_from_chief
 from training.engines.tensorflow_keras.strategies.strategy import Strategy
 from training.engines.tensorflow_keras.weights import hash_weights
 
-
-def share_from_chief(strategy: Strategy, value: Any, *, is_chief: bool) -> Any:
-    """Return on every rank what the chief gave; what the others give is ignored.
-
-    Args:
-        strategy: Adds up over ranks, which is a broadcast when all others give zeros.
-        value: Anything that JSON can hold.
-        is_chief: Whether this rank is the chief.
-    """
-    text = json.dumps(value).encode() if is_chief else b""
-    length = int(strategy.add_up(np.array([len(text)], dtype=np.float64))[0])
-    letters = np.zeros(length, dtype=np.float64)
-    letters[: len(text)] = np.frombuffer(text, dtype=np.uint8)
-    return json.loads(strategy.add_up(letters).astype(np.uint8).tobytes())
+__all__ = ["share_from_chief", "unify_weights"]
 
 
 def unify_weights(strategy: Strategy, model: Any, *, is_chief: bool) -> bool:

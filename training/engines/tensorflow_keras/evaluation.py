@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
 
 from training.data.dataset import open_dataset
+from training.engines.bounds import check_bounds
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
 from training.engines.tensorflow_keras.training_job import require_model
 from training.engines.tensorflow_keras.validating import evaluate_model
 from training.entrypoint import parse_entrypoint
-from training.errors import EvaluationError, Problem, SpecError, WorkerError
+from training.errors import WorkerError
 from training.model_file import load_model_file
-from training.names import say_nearest
 from training.run.rank import RankContext
-from training.spec.pipeline import Bound, ModelSpec, PipelineSpec
+from training.spec.pipeline import ModelSpec, PipelineSpec
 
 
 def evaluate(ctx: RankContext) -> None:
@@ -77,36 +76,3 @@ def _import_module(model: ModelSpec, base_dir: Path) -> None:
     """
     if parse_entrypoint(model.entrypoint, Path(), "model.entrypoint").path is None:
         load_model_file(model, base_dir)
-
-
-def check_bounds(metrics: Mapping[str, float], bounds: Mapping[str, Bound], rows: int) -> None:
-    """Check metrics against bounds.
-
-    Raises:
-        SpecError: A bound is for a metric that was not computed.
-        EvaluationError: A metric is out of its bounds; names all of them.
-    """
-    unknown = [
-        Problem(
-            field=f"evaluate.require.{name}",
-            message=f"must be a metric of the model. Received: {name}.",
-            remedy=say_nearest(name, metrics),
-        )
-        for name in bounds
-        if name not in metrics
-    ]
-    if unknown:
-        raise SpecError(unknown)
-    # Written so that NaN is out of every bound.
-    misses = [
-        f"{name} must be at least {bound.min:g}. Received: {metrics[name]:.6g}"
-        for name, bound in bounds.items()
-        if bound.min is not None and not metrics[name] >= bound.min
-    ]
-    misses += [
-        f"{name} must be at most {bound.max:g}. Received: {metrics[name]:.6g}"
-        for name, bound in bounds.items()
-        if bound.max is not None and not metrics[name] <= bound.max
-    ]
-    if misses:
-        raise EvaluationError(f"{'; '.join(misses)}, on {rows} held-out rows.")

@@ -9,7 +9,7 @@ from training.engines.tensorflow_keras.feeding import feed_rank
 from training.engines.tensorflow_keras.fine_tuning import copy_weights, describe_frozen, read_model
 from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
 from training.engines.tensorflow_keras.keras_model import build_keras_model, check_savable
-from training.engines.tensorflow_keras.learning_rate import choose_factor, scale_learning_rate
+from training.engines.tensorflow_keras.learning_rate import scale_learning_rate
 from training.engines.tensorflow_keras.resuming import Progress, restore_progress
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
 from training.engines.tensorflow_keras.strategies import start_strategy
@@ -17,6 +17,7 @@ from training.engines.tensorflow_keras.training_job import TrainingJob, read_tra
 from training.engines.tensorflow_keras.user_callbacks import build_callbacks
 from training.engines.tensorflow_keras.validating import Validator
 from training.engines.tensorflow_keras.weights import hash_weights, norm_weights
+from training.plan.learning_rate import choose_factor
 from training.run.rank import RankContext
 from training.run.termination import take_sigterm_back
 from training.spec.pipeline import PipelineSpec

@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import keras
-
-from training.spec.parallelism import count_replicas
-from training.spec.pipeline import PipelineSpec
-
-
-def choose_factor(spec: PipelineSpec) -> float:
-    """Return by what the model's rate is to be multiplied.
-
-    It counts the replicas that the spec asks for: a gang that goes on with fewer has the same global batch.
-    Source: P. Goyal et al., "Accurate, Large Minibatch SGD", 2017, https://arxiv.org/abs/1706.02677.
-    """
-    replicas = count_replicas(spec.train.strategy, spec.cluster.workers, spec.cluster.devices)
-    match spec.train.learning_rate_scaling:
-        case "linear":
-            return float(replicas)
-        case "sqrt":
-            return math.sqrt(replicas)
-    return 1.0
 
 
 def scale_learning_rate(model: Any, factor: float, warmup_steps: int) -> None:

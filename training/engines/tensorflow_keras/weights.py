@@ -1,27 +1,18 @@
-"""Numbers by which the weights of two trainings are compared."""
+"""Numbers by which the weights of two trainings of Keras are compared."""
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
+from training.engines import weights
 
 
 def hash_weights(variables: Iterable[Any]) -> str:
-    """Return the SHA-256, in hex, over the values of `variables` in order, each as little-endian float32 in C order.
-
-    Equal hashes mean equal bits; one rounding anywhere gives another hash. For equality up to rounding see
-    `norm_weights`.
-    """
-    digest = hashlib.sha256()
-    for variable in variables:
-        digest.update(np.ascontiguousarray(variable.numpy(), dtype="<f4").tobytes())
-    return digest.hexdigest()
+    """Return `training.engines.weights.hash_weights` of the values of `variables`."""
+    return weights.hash_weights(variable.numpy() for variable in variables)
 
 
 def norm_weights(variables: Iterable[Any]) -> float:
-    """Return the Euclidean norm over all values of `variables`, added up in float64."""
-    return math.sqrt(sum(float(np.sum(np.square(variable.numpy().astype(np.float64)))) for variable in variables))
+    """Return `training.engines.weights.norm_weights` of the values of `variables`."""
+    return weights.norm_weights(variable.numpy() for variable in variables)
