@@ -58,7 +58,7 @@ SEED ?= 7
 COUNT ?= 40
 ONLY ?=
 laws: setup-dev ## Train by every synchronous strategy and print how far the weights are from one process's
-	@$(BIN)/python -m pytest -q tests/engine/test_laws.py -k "weights"
+	@$(BIN)/python -m pytest -q tests/engine/test_laws.py tests/engine/test_gluon.py -k "weights"
 
 chaos: setup-dev ## Do 40 random things to real trainings, check what comes of them (SEED=7 COUNT=40 ONLY=3,8-12)
 	@$(BIN)/python -m tests.chaos --seed $(SEED) --count $(COUNT) $(if $(ONLY),--only $(ONLY))

@@ -15,7 +15,8 @@ from training.errors import spec_error
 from training.spec.pipeline import ModelSpec
 
 BUILD_MODEL = "build_model"
-BUILD_CALLBACKS = "build_callbacks"
+#: What may stand beside it: `build_callbacks` of a Keras file; the others of a Gluon file.
+COMPANIONS = ("build_callbacks", "build_loss", "build_trainer", "build_metrics")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,11 @@ class ModelFile:
         entrypoint: As the spec names it.
         path: The file, for a user's `path.py`; None for a module.
         build: `build_model`.
-        params: Its keyword arguments.
-        build_callbacks: Returns the callbacks; None where the file has no such function.
+        params: Keyword arguments; each function gets those that it takes.
+        build_callbacks: Returns Keras callbacks; None where the file has no such function.
+        build_loss: Returns a loss of Gluon, likewise.
+        build_trainer: Returns a trainer of Gluon for the parameters that it is given, likewise.
+        build_metrics: Returns metrics of MXNet, likewise.
     """
 
     entrypoint: str
@@ -35,10 +39,13 @@ class ModelFile:
     build: Callable[..., Any]
     params: dict[str, Any]
     build_callbacks: Callable[[], Any] | None = None
+    build_loss: Callable[[], Any] | None = None
+    build_trainer: Callable[[Any], Any] | None = None
+    build_metrics: Callable[[], Any] | None = None
 
     def build_model(self) -> Any:
         """Call `build_model(**params)`; what it raises is the user's and passes as it is."""
-        return self.build(**self.params)
+        return self.build(**choose_arguments(self.build, self.params))
 
 
 def parse_model_entrypoint(model: ModelSpec, base_dir: Path) -> Entrypoint:
@@ -73,24 +80,32 @@ def load_model_file(model: ModelSpec, base_dir: Path) -> ModelFile:
     build = get_function(module, BUILD_MODEL, entrypoint)
     if not callable(build):
         raise spec_error("model.entrypoint", f"{BUILD_MODEL} must be a function. Received: a {type(build).__name__}.")
-    check_arguments(build, model.params, field="model.params", called=BUILD_MODEL)
+    companions = {name: _find_companion(module, name) for name in COMPANIONS}
+    others = [function for function in companions.values() if function]
+    taken = {name for function in others for name in choose_arguments(function, model.params)}
+    own = {*choose_arguments(build, model.params), *(name for name in model.params if name not in taken)}
+    given = {name: value for name, value in model.params.items() if name in own}
+    check_arguments(build, given, field="model.params", called=BUILD_MODEL)
     return ModelFile(
         entrypoint=model.entrypoint,
         path=entrypoint.path,
         build=build,
         params=dict(model.params),
-        build_callbacks=_find_callbacks(module, model),
+        **{name: _bind(function, name, model) for name, function in companions.items() if function},
     )
 
 
-def _find_callbacks(module: ModuleType, model: ModelSpec) -> Callable[[], Any] | None:
-    """Return `build_callbacks` of the file, given those of `model.params` that it takes; None where there is none."""
-    build = getattr(module, BUILD_CALLBACKS, None)
-    if build is None:
-        return None
-    if not callable(build):
-        message = f"{BUILD_CALLBACKS} must be a function. Received: a {type(build).__name__}."
-        raise spec_error("model.entrypoint", message)
-    taken = choose_arguments(build, model.params)
-    check_arguments(build, taken, field="model.params", called=BUILD_CALLBACKS)
-    return functools.partial(build, **taken)
+def _find_companion(module: ModuleType, name: str) -> Callable[..., Any] | None:
+    """Return the function `name` of the file, or None where there is none."""
+    function = getattr(module, name, None)
+    if function is not None and not callable(function):
+        raise spec_error("model.entrypoint", f"{name} must be a function. Received: a {type(function).__name__}.")
+    return function
+
+
+def _bind(function: Callable[..., Any], name: str, model: ModelSpec) -> Callable[..., Any]:
+    """Return `function`, given those of `model.params` that it takes; `build_trainer` is given parameters first."""
+    taken = choose_arguments(function, model.params)
+    bound = functools.partial(function, None) if name == "build_trainer" else function
+    check_arguments(bound, taken, field="model.params", called=name)
+    return functools.partial(function, **taken)

@@ -42,7 +42,11 @@ TASKS = {
     "fetch_model": "training.tracking.fetch",
 }
 #: Engine to the package that has the `ENGINE_TASKS`. No module may be called like the framework that it uses.
-ENGINES = {"tensorflow": "training.engines.tensorflow_keras", "horovod": "training.engines.tensorflow_keras"}
+ENGINES = {
+    "tensorflow": "training.engines.tensorflow_keras",
+    "horovod": "training.engines.tensorflow_keras",
+    "mxnet": "training.engines.mxnet_gluon",
+}
 ENGINE_TASKS = ("train", "evaluate", "serve")
 #: Tasks in which code of the user's runs, or is loaded with a model.
 _USER_CODE_TASKS = ("prepare_data", "train", "evaluate")

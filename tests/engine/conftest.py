@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gang import Output, run_gang
+from gluon_tasks import SINGLE, TEAMS_OF_ALL, list_of_one_process
 from tasks import (
     OUTLIER_BATCH,
     OUTLIER_STEP,
@@ -20,7 +21,7 @@ from tasks import (
     list_tasks_with_servers,
     write_mistaken_files,
 )
-from teams import ASYNCHRONOUS, BATCH, MIDDLE, MLP, MOMENTUM, STRATEGIES, TEAMS
+from teams import ASYNCHRONOUS, BATCH, MIDDLE, MLP, MOMENTUM, STRATEGIES
 
 from training.checkpoints.tensors import read_tensors
 from training.data.batches import SPLIT_STREAM, order_epoch, shuffle_rows, slice_epoch
@@ -47,7 +48,7 @@ class Site:
         require = more.pop("require", {})
         cluster = more.pop("cluster", {})
         freeze = more.pop("freeze", [])
-        how = TEAMS[team]
+        how = TEAMS_OF_ALL[team]
         train = {"engine": how.engine, "strategy": how.strategy, "epochs": 2, "batch_size": BATCH, **more}
         spec = PipelineSpec.model_validate(
             {
@@ -61,6 +62,8 @@ class Site:
         )
         return {
             "name": name,
+            "label": f"{team}/{name}",
+            "devices": how.devices,
             "task": "train",
             "spec": spec.model_dump(mode="json", by_alias=True),
             "base_dir": str(self.root / "user_files"),
@@ -93,7 +96,7 @@ class Gang:
 
     @property
     def replicas(self):
-        return TEAMS[self.team].processes * TEAMS[self.team].devices
+        return TEAMS_OF_ALL[self.team].processes * TEAMS_OF_ALL[self.team].devices
 
     @property
     def folder(self):
@@ -166,11 +169,11 @@ def make_archives(root):
     return specs
 
 
-def start(site, team, tasks, **payload):
-    how = TEAMS[team]
+def start(site, team, tasks, program="trainings.py", **payload):
+    how = TEAMS_OF_ALL[team]
     payload = {"tasks": tasks, "devices": how.devices, "engine": how.engine, **payload}
     spec = PipelineSpec.model_validate(tasks[0]["spec"])
-    ranks = run_gang(site.root / f"gang-{team}-{tasks[0]['name']}", [HERE / "trainings.py"], payload, spec)
+    ranks = run_gang(site.root / f"gang-{team}-{tasks[0]['name']}", [HERE / program], payload, spec)
     for rank in ranks:
         assert rank.exit_code == 0, rank.text[-4000:]
     return Gang(site=site, team=team, ranks=ranks)
@@ -206,6 +209,12 @@ def apart(site, two):
     """Two workers that do not wait for each other, and two parameter servers, which take turns in keeping variables."""
     tasks = [*list_tasks_with_servers(site), *list_tasks_that_fail(site, ASYNCHRONOUS)]
     return start(site, ASYNCHRONOUS, tasks, upstream=["add_at_once", "fit_with_servers"])
+
+
+@pytest.fixture(scope="session")
+def gluon(site):
+    """All trainings of MXNet that take one process; those of a team are called `team/name`."""
+    return start(site, SINGLE, list(list_of_one_process(site)), "gluon_trainings.py")
 
 
 @pytest.fixture(scope="session")

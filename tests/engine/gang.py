@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from training import settings
-from training.launch.environment import fill_ports
+from training.launch.environment import fill_ports, render_thread_variables
+from training.plan.built import choose_environment
 from training.plan.job import JobPlan, ProcessPlan
 from training.plan.machine import HostFacts
 from training.plan.placement import place_ranks
@@ -16,7 +17,8 @@ from training.plan.ranks import choose_ports, choose_ranks, place_services, rend
 from training.run.event import parse_line
 from training.spec.parallelism import count_processes
 
-PYTHON = settings.REPOSITORY / ".engines" / "tensorflow" / "bin" / "python"
+PYTHONS = {name: settings.REPOSITORY / ".engines" / name / "bin" / "python" for name in ("tensorflow", "mxnet")}
+PYTHON = PYTHONS["tensorflow"]
 TIMEOUT_S = 200
 
 
@@ -57,7 +59,8 @@ def run_gang(folder: Path, command, payload, spec):
         for number, (argv, env) in commands.items():
             env = name_rank(folder, number) | {name: fill_ports(value, ports) for name, value in env.items()}
             argv = [fill_ports(str(text), ports) for text in argv]
-            started.append(start_process(folder / f"rank-{number}.log", argv, env))
+            python = PYTHONS[choose_environment(spec)]
+            started.append(start_process(folder / f"rank-{number}.log", argv, env, python))
         return [read_output(process, folder / f"rank-{rank.rank}.log") for process, rank in zip(started, ranks)]  # noqa: B905 - services follow
     finally:
         for process in started:
@@ -70,16 +73,17 @@ def name_rank(folder, rank):
     return {settings.JOB_DIR: str(folder), settings.RANK: str(rank), settings.TMPDIR: str(folder / "tmp")}
 
 
-def start_process(log, command, env):
+def start_process(log, command, env, python=PYTHON):
     variables = {
         **os.environ,
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "CUDA_VISIBLE_DEVICES": "",
         "PYTHONWARNINGS": "default",
+        **render_thread_variables(1),
         **env,
     }
     with log.open("wb") as stream:
-        argv = [str(PYTHON), *map(str, command)]
+        argv = [str(python), *map(str, command)]
         return subprocess.Popen(argv, env=variables, stdout=stream, stderr=subprocess.STDOUT)
 
 

@@ -53,3 +53,12 @@ STRATEGIES = {
     "parameter_server": ASYNCHRONOUS,
     "horovod": "horovod-2",
 }
+
+#: Of MXNet. Those of one process are all tried in the same one.
+GLUON_MLP, GLUON_CNN = "training.models.gluon_mlp", "training.models.gluon_cnn"
+GLUON_TRANSFORMER = "training.models.gluon_transformer"
+GLUON_TEAMS = {
+    "gluon-single": Team("single", 1, "mxnet"),
+    "gluon-data_parallel-2": Team("data_parallel", 2, "mxnet"),
+    "gluon-data_parallel-3": Team("data_parallel", 3, "mxnet"),
+}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from training.plan.parameter_servers import choose_member_ports, place_chief, place_members, render_chief_env
 from training.plan.placement import RankPlacement, ServicePlacement, port_name
 from training.plan.tf_config import render_tf_config
+from training.spec.parallelism import count_devices
 from training.spec.pipeline import PipelineSpec
 
 #: Name of the port of Horovod's rendezvous server, as `JobPlan.ports` lists it.
@@ -34,7 +35,15 @@ def render_rank_env(spec: PipelineSpec, workers: Sequence[RankPlacement], rank: 
         env |= render_chief_env(workers, _count_servers(spec))
     if spec.train.engine == "horovod":
         env |= render_horovod_env(workers, rank)
+    if spec.train.engine == "mxnet":
+        env |= render_mxnet_env(spec, workers[rank])
     return env
+
+
+def render_mxnet_env(spec: PipelineSpec, worker: RankPlacement) -> dict[str, str]:
+    """Return what holds MXNet to the threads of `worker`: each device of the CPU has a pool of its own (K12)."""
+    devices = count_devices(spec.train.strategy, spec.cluster.workers, spec.cluster.devices)
+    return {"OMP_NUM_THREADS": str(max(1, worker.threads // devices))} if devices > 1 else {}
 
 
 def render_horovod_env(placements: Sequence[RankPlacement], rank: int) -> dict[str, str]:

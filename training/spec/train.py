@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from training.spec.base import Count, PositiveInt, Seconds, Seed, SpecModel, Text
+from training.spec.base import Count, Flag, PositiveInt, Seconds, Seed, SpecModel, Text
 from training.spec.failures import FailurePatternSpec
 
 
@@ -83,6 +83,8 @@ class MXNetTrain(_Train):
     """The framework."""
     strategy: Literal["single", "data_parallel", "dist_sync", "dist_async", "model_parallel"] = "single"
     """How the work is distributed."""
+    hybridize: Flag = True
+    """Whether blocks are compiled at their first call; switch it off to look into them with a debugger."""
 
 
 TrainSpec = Annotated[TensorFlowTrain | HorovodTrain | MXNetTrain, Field(discriminator="engine")]

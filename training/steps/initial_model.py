@@ -10,12 +10,15 @@ from training.plan.initial_model import parse_initial_model
 from training.plan.jobs import plan_single_job
 from training.settings import read_tracking_uri
 from training.spec.file import PipelineFile
+from training.spec.wording import list_words
 from training.steps.context import StepContext
 from training.steps.job import run_job
 from training.tracking.mask import mask_uri
 
 NAME = "fetch_model"
 _FIELD = "model.initialize_from"
+#: Files that hold weights, of Keras and of Gluon.
+_SUFFIXES = (".keras", ".params", ".safetensors")
 
 
 def fetch_initial_model(ctx: StepContext) -> Path | None:
@@ -51,15 +54,15 @@ def find_local_model(wanted: str, base_dir: Path) -> Path:
     """Return the path of a model in a folder or a file of this machine.
 
     Raises:
-        SpecError: It is neither a folder in MLflow's format nor a `.keras` file.
+        SpecError: It is neither a folder in MLflow's format nor a file of weights.
     """
     path = base_dir / Path(wanted).expanduser()
-    if (path / "MLmodel").is_file() or (path.suffix == ".keras" and path.is_file()):
+    if (path / "MLmodel").is_file() or (path.suffix in _SUFFIXES and path.is_file()):
         return path
     raise spec_error(
         _FIELD,
         "must be an address such as models:/name@alias, the id of an MLflow run, a folder in MLflow's format (with a "
-        f"file MLmodel) or a .keras file. Received: {wanted}, looked for as {path}.",
+        f"file MLmodel) or a file with weights ({list_words(_SUFFIXES)}). Received: {wanted}, looked for as {path}.",
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 
 from training.entrypoint import find_file
 from training.errors import Problem, SpecError
-from training.model_file import BUILD_MODEL, parse_model_entrypoint
+from training.model_file import BUILD_MODEL, COMPANIONS, parse_model_entrypoint
 from training.names import say_nearest
 from training.spec.file import PipelineFile
 
@@ -61,7 +62,8 @@ def _check_source(path: Path, entrypoint: str, params: tuple[str, ...]) -> tuple
     if BUILD_MODEL not in names and "*" not in names:
         message = f"must have a function {BUILD_MODEL}. Received: {entrypoint}, which has none."
         return (Problem(field="model.entrypoint", message=message, remedy=f"Add: def {BUILD_MODEL}(**params)."),)
-    return _check_params(names.get(BUILD_MODEL), params)
+    others = [names[name] for name in COMPANIONS if name in names]
+    return _check_params(names.get(BUILD_MODEL), others, params)
 
 
 def _top_level_names(tree: ast.Module) -> dict[str, ast.AST]:
@@ -77,16 +79,25 @@ def _top_level_names(tree: ast.Module) -> dict[str, ast.AST]:
     return names
 
 
-def _check_params(function: ast.AST | None, params: tuple[str, ...]) -> tuple[Problem, ...]:
-    if not isinstance(function, ast.FunctionDef) or function.args.kwarg or function.decorator_list:
+def _check_params(function: ast.AST | None, others: Sequence[ast.AST], params: tuple[str, ...]) -> tuple[Problem, ...]:
+    """Return a problem for each parameter that no function of the file takes."""
+    known, taken = _list_parameters(function), [_list_parameters(other) for other in others]
+    if known is None or None in taken:
         return ()
-    known = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
+    every = {*known, *(name for names in taken for name in names or ())}
     return tuple(
         Problem(
             field=f"model.params.{name}",
             message=f"must be a parameter of {BUILD_MODEL}({', '.join(known)}).",
-            remedy=say_nearest(name, known),
+            remedy=say_nearest(name, every),
         )
         for name in params
-        if name not in known
+        if name not in every
     )
+
+
+def _list_parameters(function: ast.AST | None) -> list[str] | None:
+    """Return the names of a function's parameters; None where they are not to be known from the text."""
+    if not isinstance(function, ast.FunctionDef) or function.args.kwarg or function.decorator_list:
+        return None
+    return [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]

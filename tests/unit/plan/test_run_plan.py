@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).parent.parent.parent / "golden"
 PIPELINES = sorted((REPOSITORY / "dags" / "pipelines").glob("*.yaml"))
 MACHINE = MachineFacts(
     hosts=(HostFacts(cores=2),),
-    environments={"tensorflow": EnvironmentFacts(name="tensorflow", python="python")},
+    environments={name: EnvironmentFacts(name=name, python="python") for name in ("tensorflow", "mxnet")},
 )
 DIGITS = DataFacts(rows=1438, validation_rows=359, feature_shape=(64,), classes=10)
 
@@ -102,7 +102,7 @@ def test_the_plan_says_what_is_not_built():
     assert plan.problems == (
         "train.strategy: engine tensorflow with strategy pipeline is not built yet. "
         "Built: tensorflow/single, tensorflow/mirrored, tensorflow/multi_worker_mirrored, tensorflow/parameter_server, "
-        "tensorflow/central_storage, tensorflow/tpu, horovod/horovod.",
+        "tensorflow/central_storage, tensorflow/tpu, horovod/horovod, mxnet/single, mxnet/data_parallel.",
     )
 
 

@@ -99,7 +99,10 @@ def _user_code() -> None:
             "Received: None.",
         ),
         ({"task": "dance"}, "Received: 'dance'."),
-        ({"task": "train", "engine": "caffe"}, "the engine must be one of horovod, tensorflow. Received: 'caffe'."),
+        (
+            {"task": "train", "engine": "caffe"},
+            "the engine must be one of horovod, mxnet, tensorflow. Received: 'caffe'.",
+        ),
     ],
 )
 def test_an_unknown_task_or_engine_is_named(payload: dict[str, str], message: str) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import keras
 
-from training.engines.tensorflow_keras.agreement import share_from_chief
 from training.engines.tensorflow_keras.keras_model import build_keras_model
 from training.engines.tensorflow_keras.training_job import TrainingJob
-
-_PULSE_S = 5.0
-
-Metrics = dict[str, float]
+from training.engines.validation import Pulse, validate_on_chief
 
 
 class Validator:
@@ -43,28 +38,13 @@ class Validator:
 
     def validate(self) -> dict[str, float]:
         """Return the metrics of the held-out rows, `val_` in front, the same on every rank; empty without such rows."""
-        if not self._job.dataset.manifest.validation_rows:
-            return {}
-        if self._job.ctx.is_chief:
-            metrics = evaluate_rows(self.copy_trained(), self._job, on_pulse=lambda: self._share(None))
-            named = {f"val_{name}": value for name, value in metrics.items()}
-            self._share(named)
-            return named
-        while True:
-            self._job.ctx.heartbeat("waiting for the validation by rank 0")
-            shared = self._share(None)
-            if shared is not None:
-                return shared
-
-    def _share(self, metrics: Metrics | None) -> Metrics | None:
-        shared: Metrics | None = share_from_chief(self._job.strategy, metrics, is_chief=self._job.ctx.is_chief)
-        return shared
+        return validate_on_chief(self._job, lambda pulse: evaluate_rows(self.copy_trained(), self._job, pulse))
 
 
-def evaluate_rows(model: Any, job: TrainingJob, on_pulse: Any) -> dict[str, float]:
+def evaluate_rows(model: Any, job: TrainingJob, pulse: Pulse) -> dict[str, float]:
     """Return the metrics of `model` on the validation rows of the job's dataset."""
-    pulse = _Pulse(job, on_pulse)
-    return evaluate_model(model, job.dataset.validation_x, job.dataset.validation_y, job.spec.train.batch_size, pulse)
+    dataset, batch_size = job.dataset, job.spec.train.batch_size
+    return evaluate_model(model, dataset.validation_x, dataset.validation_y, batch_size, _Beating(pulse))
 
 
 def evaluate_model(
@@ -75,17 +55,12 @@ def evaluate_model(
     return {name: float(value) for name, value in values.items()}
 
 
-class _Pulse(keras.callbacks.Callback):
-    """Says every few seconds that the evaluation goes on, to the supervisor and to the ranks that wait."""
+class _Beating(keras.callbacks.Callback):
+    """Says that the evaluation goes on."""
 
-    def __init__(self, job: TrainingJob, on_pulse: Any) -> None:
+    def __init__(self, pulse: Pulse) -> None:
         super().__init__()
-        self._job = job
-        self._on_pulse = on_pulse
-        self._last = time.monotonic()
+        self._pulse = pulse
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        if time.monotonic() - self._last > _PULSE_S:
-            self._last = time.monotonic()
-            self._job.ctx.heartbeat("validating")
-            self._on_pulse()
+        self._pulse.beat()

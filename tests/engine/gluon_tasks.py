@@ -1,0 +1,97 @@
+"""The trainings of MXNet that the tests look at: those of one process run one after another in the same one."""
+
+from teams import GLUON_CNN, GLUON_MLP, GLUON_TEAMS, GLUON_TRANSFORMER, MIDDLE, MOMENTUM, TEAMS
+
+SINGLE = "gluon-single"
+#: Model files with a mistake each, and what is said of it.
+MISTAKEN_FILES = {
+    "returns_nothing": ("def build_model(): pass", "must return a gluon.Block (MXNet 1.9.1). Received: nothing."),
+    "returns_symbol": (
+        "import mxnet as mx\ndef build_model(): return mx.sym.var('data')",
+        "Wrap the symbol: gluon.SymbolBlock(symbol, inputs).",
+    ),
+    "wrong_shape": (
+        "from mxnet.gluon import nn\ndef build_model(): return nn.Dense(10, in_units=3)",
+        "must take rows of shape [64] (float32)",
+    ),
+    "mean_of_loss": (
+        "from mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\n"
+        "def build_loss(): return lambda outputs, labels: outputs.mean()",
+        "must return one number a row, so that gradients can be scaled by the global batch. "
+        "Received: shape (1,) for 2 rows. Leave the mean over rows to Ganger.",
+    ),
+    "no_trainer": (
+        "from mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\ndef build_trainer(params): return 'sgd'",
+        "build_trainer of {file} must return a gluon.Trainer or an mxnet.optimizer.Optimizer. Received: a str.",
+    ),
+    "no_metric": (
+        "from mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\ndef build_metrics(): return ['accuracy']",
+        "build_metrics of {file} must return one mxnet.metric.EvalMetric or a list of them. Received: a str.",
+    ),
+    "same_metrics": (
+        "import mxnet as mx\nfrom mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\n"
+        "def build_metrics(): return [mx.metric.Accuracy(), mx.metric.Accuracy()]",
+        "metrics with different names, none of them `loss`",
+    ),
+    "odd_optimizer": (
+        "import mxnet as mx\nfrom mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\n"
+        "class Odd(mx.optimizer.SGD):\n def create_state(self, index, weight): return {'a': weight}\n"
+        "def build_trainer(params): return Odd(learning_rate=0.1)",
+        "an optimizer must remember nothing but arrays, so that it can be saved. Received: a dict",  # K38
+    ),
+}
+
+
+def list_common(site, team):
+    """Return the trainings that every synchronous team does, for the law."""
+    yield site.payload(team, "momentum", GLUON_MLP, params=MOMENTUM, checkpoint={"every_steps": 5, "keep": 20})
+    yield site.payload(team, "adam", GLUON_MLP)
+    # Not with Adam: the gradient of a key's bias is zero, and it makes whole steps of what rounding leaves of it.
+    yield site.payload(team, "transformer", GLUON_TRANSFORMER, params={**MOMENTUM, "learning_rate": 0.01}, epochs=1)
+    yield site.payload(team, "user", "gluon/own_net.py", dataset="binary", params={"smoothing": 0.1, "rate": 0.2})
+    yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered", checkpoint={"every_steps": 3, "keep": 9})
+    yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=MOMENTUM)
+    outlier = {"batch_size": 9 if TEAMS_OF_ALL[team].workers == 3 else 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
+    yield site.payload(team, "outlier", "gluon/line.py", dataset="outlier", **outlier)
+
+
+def resumed(site, team, name, step, of, *args, **more):
+    """Return a payload that goes on from what one process had at `step` of the training `of`."""
+    begin_from = str(site.checkpoints(SINGLE, of) / f"step-{step:08d}")
+    return site.payload(team, name, *args, **{"resume": True, "begin_from": begin_from, **more})
+
+
+def list_of_one_process(site):
+    """Return all trainings of one process, in the order in which they need one another."""
+    for team in GLUON_TEAMS:
+        yield from list_common(site, team)
+    more = GLUON_MLP, {"dropout": 0.3}
+    yield site.payload(SINGLE, "dropout", *more, checkpoint={"every_steps": 5, "keep": 20})
+    yield resumed(site, SINGLE, "dropout_resumed", MIDDLE, "dropout", *more)
+    yield resumed(site, SINGLE, "rows_resumed", 9, "rows", "gluon/rows.py", dataset="numbered")
+    yield site.payload("gluon-data_parallel-2", "cnn", GLUON_CNN)
+    warm = {"params": MOMENTUM, "epochs": 1, "learning_rate_scaling": "linear", "warmup_steps": 10}
+    yield site.payload("gluon-data_parallel-2", "linear", GLUON_MLP, **warm)
+    yield site.payload(SINGLE, "plain", "gluon/plain.py", dataset="binary", epochs=1)
+    yield site.payload(SINGLE, "symbol", "gluon/symbol.py", dataset="binary", epochs=1)
+    yield site.payload(SINGLE, "debugged", GLUON_MLP, hybridize=False)
+    held_out = {"dataset": "held_out_outlier", "batch_size": 8, "epochs": 1}
+    yield site.payload(SINGLE, "held_out_outlier", "gluon/line.py", **held_out)
+    yield resumed(site, SINGLE, "other_params", MIDDLE, "momentum", GLUON_MLP)
+    of_user = {"task": "evaluate", "dataset": "binary", "model_dir": str(site.model(SINGLE, "user"))}
+    of_user["params"] = {"smoothing": 0.1, "rate": 0.2}
+    yield site.payload(SINGLE, "reached", "gluon/own_net.py", require={"f1": 0.1, "loss": {"max": 9}}, **of_user)
+    yield site.payload(SINGLE, "not_reached", "gluon/own_net.py", require={"f1": 0.9999}, **of_user)
+    for name, file in write_mistaken_files(site.root / "gluon_files").items():
+        yield site.payload(SINGLE, name, str(file))
+    yield site.payload(SINGLE, "unknown_parameter", GLUON_MLP, params={"learnin_rate": 0.1})
+
+
+def write_mistaken_files(folder):
+    folder.mkdir()
+    for name, (text, _) in MISTAKEN_FILES.items():
+        (folder / f"{name}.py").write_text(f"{text}\n")
+    return {name: folder / f"{name}.py" for name in MISTAKEN_FILES}
+
+
+TEAMS_OF_ALL = TEAMS | GLUON_TEAMS

@@ -1,0 +1,100 @@
+"""The loss and the metrics of an epoch, as sums that can be saved, added up over ranks, and set again."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from training.engines.agreement import AddsUp
+from training.engines.mxnet_gluon.parameters import Arrays
+
+_LOSS, _ROWS = "metric.loss", "metric.rows"
+#: A number that no metric counts with: what `reset` leaves alone keeps it.
+_MARK = -7.25e77
+
+
+class EpochMetrics:
+    """Counts what the rows of an epoch say.
+
+    Args:
+        metrics: MXNet's, told apart by their place.
+    """
+
+    def __init__(self, metrics: Sequence[Any]) -> None:
+        self._metrics = list(metrics)
+        self._counters = [list(find_counters(metric)) for metric in self._metrics]
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an epoch."""
+        self._loss, self._rows = 0.0, 0.0
+        for metric in self._metrics:
+            metric.reset()
+
+    def add(self, losses: np.ndarray[Any, Any], labels: Any, outputs: Any) -> None:
+        """Count rows: the loss of each, shape (rows,), labels and outputs."""
+        self._loss += float(np.sum(losses, dtype=np.float64))
+        self._rows += len(losses)
+        for metric in self._metrics:
+            metric.update([labels], [outputs])
+
+    def read(self) -> dict[str, float]:
+        """Return the values by name, over the rows that were counted."""
+        values = {"loss": self._loss / self._rows if self._rows else float("nan")}
+        for metric in self._metrics:
+            values |= {name: float(value) for name, value in metric.get_name_value()}
+        return values
+
+    def read_state(self) -> Arrays:
+        """Return the sums."""
+        state = {_LOSS: np.array(self._loss), _ROWS: np.array(self._rows)}
+        for place, owner, name in self._iter_counters():
+            state[place] = np.array(float(getattr(owner, name)))
+        return state
+
+    def write_state(self, state: Arrays) -> None:
+        """Set the sums; what `state` does not have stays."""
+        self._loss = float(state.get(_LOSS, self._loss))
+        self._rows = float(state.get(_ROWS, self._rows))
+        for place, owner, name in self._iter_counters():
+            if place in state:
+                value = float(state[place])
+                setattr(owner, name, int(value) if value.is_integer() else value)
+
+    def unite(self, strategy: AddsUp) -> None:
+        """Make the sums those of all ranks. Every rank must call it."""
+        self.write_state(add_up_state(strategy, self.read_state()))
+
+    def _iter_counters(self) -> Iterator[tuple[str, Any, str]]:
+        for number, counters in enumerate(self._counters):
+            for depth, (owner, name) in enumerate(counters):
+                yield f"metric.{number}.{depth}.{name}", owner, name
+
+
+def add_up_state(strategy: AddsUp, state: Arrays) -> Arrays:
+    """Return the sums of all ranks, in one collective."""
+    total = strategy.add_up(np.array([float(array) for array in state.values()]))
+    return {name: np.array(value) for name, value in zip(state, total, strict=True)}
+
+
+def find_counters(metric: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the numbers that a metric counts in, as owner and attribute: those that its `reset` sets."""
+    owners = [metric, *(value for value in vars(metric).values() if hasattr(value, "__dict__") and not callable(value))]
+    found = [(owner, name) for owner in owners for name, value in vars(owner).items() if _is_number(value)]
+    before = [getattr(owner, name) for owner, name in found]
+    for owner, name in found:
+        setattr(owner, name, _MARK)
+    try:
+        metric.reset()
+    finally:
+        counters = [pair for pair in found if getattr(*pair) != _MARK]
+        for (owner, name), value in zip(found, before, strict=True):
+            setattr(owner, name, value)
+    yield from counters
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
