@@ -199,15 +199,15 @@ def write_net(folder, file, text, data="{source: digits}"):
 def test_a_model_takes_along_what_it_imports_from_beside_it(home, tmp_path):
     """Success means that the model loads, for whoever has nothing but its folder. `code` is taken by a package.
 
-    K39: it starts a run when it is imported, to be trained and to be evaluated; the first is the training's.
+    K39: a module starts a run when it is imported, to be trained and to be evaluated; the first is the training's.
     """
     (tmp_path / "layers").mkdir()
     (tmp_path / "layers" / "__init__.py").touch()
-    (tmp_path / "layers" / "twice.py").write_text(LAYER.format(decorator=REGISTERED))
+    logs = "import mlflow\nmlflow.tensorflow.autolog()\nmlflow.start_run()\nmlflow.log_param('own', 'yes')\n"
+    (tmp_path / "layers" / "twice.py").write_text(logs + LAYER.format(decorator=REGISTERED))
     (tmp_path / "layers" / "heavy.npy").touch()
     (tmp_path / "beside.py").write_text("from layers.twice import Twice\n")
-    logs = "import mlflow\nmlflow.tensorflow.autolog()\nmlflow.start_run()\nmlflow.log_param('own', 'yes')\n"
-    spec = write_net(tmp_path, "code.py", f"import keras\nfrom beside import Twice\n{logs}\n\n")
+    spec = write_net(tmp_path, "code.py", "import keras\nimport mlflow\nfrom beside import Twice\n\n\n")
 
     answer = ganger(home, "run", spec, "--json", cwd=tmp_path)
 
