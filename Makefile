@@ -10,7 +10,7 @@ BIN := .venv/bin
 # `make` hands its own options down by MAKEFLAGS; the compiler's make sets its own.
 unexport MAKEFLAGS
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-demo demo stop test check lint format bench laws chaos lock clean distclean python
+.PHONY: help setup setup-dev setup-demo demo stop test check lint format bench laws dags chaos lock clean distclean python
 
 help: ## List the targets
 	@echo "Ganger: declarative distributed training on Airflow. Needed beforehand: Python 3.11, make, g++."
@@ -59,6 +59,9 @@ COUNT ?= 40
 ONLY ?=
 laws: setup-dev ## Train by every synchronous strategy and print how far the weights are from one process's
 	@$(BIN)/python -m pytest -q tests/engine/test_laws.py tests/engine/test_gluon.py -k "weights"
+
+dags: setup-dev ## Run the pipeline of every strategy as a DAG
+	@GANGER_TEST_ALL_DAGS=1 $(BIN)/python -m pytest -q tests/airflow/test_shipped.py tests/airflow/test_digits.py
 
 chaos: setup-dev ## Do 40 random things to real trainings, check what comes of them (SEED=7 COUNT=40 ONLY=3,8-12)
 	@$(BIN)/python -m tests.chaos --seed $(SEED) --count $(COUNT) $(if $(ONLY),--only $(ONLY))
