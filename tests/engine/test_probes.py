@@ -73,6 +73,7 @@ def test_four_ranks_are_fed_the_global_batches(answers, how):
         ("tpu_that_is_not_there", "PreflightError: a TPU must answer as 'local'. Received: "),
         ("rows_that_fill_no_step", "SpecError: "),
     ],
+    ids=["replicas", "threads", "strategy", "tpu", "rows"],
 )
 def test_what_cannot_be_trained_is_refused(answers, name, says):
     """K03, K12, K25."""
