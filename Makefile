@@ -58,7 +58,7 @@ SEED ?= 7
 COUNT ?= 40
 ONLY ?=
 laws: setup-dev ## Train by every synchronous strategy and print how far the weights are from one process's
-	@$(BIN)/python -m pytest -q tests/engine/test_laws.py tests/engine/test_gluon.py -k "weights"
+	@$(BIN)/python -m pytest -q tests/engine/test_laws.py tests/engine/test_gluon.py tests/engine/test_gluon_gangs.py -k "weights"
 
 dags: setup-dev ## Run the pipeline of every strategy as a DAG
 	@GANGER_TEST_ALL_DAGS=1 $(BIN)/python -m pytest -q tests/airflow/test_shipped.py tests/airflow/test_digits.py

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gang import Output, run_gang
-from gluon_tasks import SINGLE, TEAMS_OF_ALL, list_of_one_process
+from gluon_tasks import SINGLE, TEAMS_OF_ALL, list_asynchronous, list_of_gang, list_of_one_process
 from tasks import (
     OUTLIER_BATCH,
     OUTLIER_STEP,
@@ -215,6 +215,20 @@ def apart(site, two):
 def gluon(site):
     """All trainings of MXNet that take one process; those of a team are called `team/name`."""
     return start(site, SINGLE, list(list_of_one_process(site)), "gluon_trainings.py")
+
+
+@pytest.fixture(scope="session")
+def gluon_gangs(site, gluon):
+    """Return a function from the name of a team of MXNet's to its gang, which is started when first asked for."""
+
+    @functools.cache
+    def get(team):
+        is_apart = "async" in team
+        tasks = list(list_asynchronous(site, team) if is_apart else list_of_gang(site, team))
+        told = {"spec": tasks[0]["spec"], "base_dir": tasks[0]["base_dir"]} if is_apart else {}  # servers read it
+        return start(site, team, tasks, "gluon_trainings.py", **told)
+
+    return get
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """The trainings of MXNet that the tests look at: those of one process run one after another in the same one."""
 
-from teams import GLUON_CNN, GLUON_MLP, GLUON_TEAMS, GLUON_TRANSFORMER, MIDDLE, MOMENTUM, TEAMS
+from teams import GLUON_CNN, GLUON_GANGS, GLUON_MLP, GLUON_TEAMS, GLUON_TRANSFORMER, MIDDLE, MOMENTUM, TEAMS
 
 SINGLE = "gluon-single"
 #: Model files with a mistake each, and what is said of it.
@@ -87,6 +87,23 @@ def list_of_one_process(site):
     yield site.payload(SINGLE, "unknown_parameter", GLUON_MLP, params={"learnin_rate": 0.1})
 
 
+def list_of_gang(site, team):
+    """Return the trainings of a gang of several processes."""
+    yield from list_common(site, team)
+    yield site.payload(team, "seeded", "gluon/seeded.py", dataset="binary", epochs=1)
+
+
+def list_asynchronous(site, team):
+    """Return the trainings of ranks that do not wait for each other."""
+    params = {"params": {"rate": 0.2, "smoothing": 0.1}, "dataset": "binary"}
+    yield site.payload(team, "user", "gluon/own_net.py", **params, checkpoint={"every_steps": 5, "keep": 20})
+    yield site.payload(team, "adam", GLUON_MLP)
+    yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=MOMENTUM)
+    outlier = {"batch_size": 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
+    if TEAMS_OF_ALL[team].workers == 1:
+        yield site.payload(team, "outlier", "gluon/line.py", dataset="outlier", **outlier)
+
+
 def write_mistaken_files(folder):
     folder.mkdir()
     for name, (text, _) in MISTAKEN_FILES.items():
@@ -94,4 +111,4 @@ def write_mistaken_files(folder):
     return {name: folder / f"{name}.py" for name in MISTAKEN_FILES}
 
 
-TEAMS_OF_ALL = TEAMS | GLUON_TEAMS
+TEAMS_OF_ALL = TEAMS | GLUON_TEAMS | GLUON_GANGS

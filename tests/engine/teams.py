@@ -62,3 +62,10 @@ GLUON_TEAMS = {
     "gluon-data_parallel-2": Team("data_parallel", 2, "mxnet"),
     "gluon-data_parallel-3": Team("data_parallel", 3, "mxnet"),
 }
+#: Of MXNet, with a gang each.
+GLUON_GANGS = {
+    "gluon-dist_sync-2": Team("dist_sync", 2, "mxnet"),
+    "gluon-dist_sync-3": Team("dist_sync", 3, "mxnet"),
+    "gluon-dist_async-1": Team("dist_async", 1, "mxnet"),
+    "gluon-dist_async-2": Team("dist_async", 2, "mxnet"),
+}

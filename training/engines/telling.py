@@ -35,8 +35,8 @@ class Teller:
         """Begin to count the seconds of an epoch."""
         self._epoch_began = time.monotonic()
 
-    def check_losses(self, losses: np.ndarray[Any, Any]) -> None:
-        """Check the losses of a step, one a replica, of which every rank sees the same.
+    def check_losses(self, losses: np.ndarray[Any, Any], first: int = 0) -> None:
+        """Check the losses of a step, one a replica from the number `first` on; with 0, every rank sees the same.
 
         Raises:
             DivergedError: One is no finite number.
@@ -46,10 +46,11 @@ class Teller:
             return
         step = self._progress.step
         epoch = (step - 1) // self._job.batches.steps_per_epoch + 1
+        where = ", ".join(map(str, bad + first))
         whose = ("replica" if self._job.ctx.world_size == 1 else "rank") + ("s" if len(bad) > 1 else "")
         raise DivergedError(
             f"the loss must be a finite number. Received: {losses[bad[0]]} at step {step} (epoch {epoch}) "
-            f"on {whose} {', '.join(map(str, bad))}. Lower the learning rate, or look for extreme values in the data.",
+            f"on {whose} {where}. Lower the learning rate, or look for extreme values in the data.",
             step=step,
         )
 

@@ -16,6 +16,7 @@ _AIRFLOW = ("AIRFLOW_", "_AIRFLOW_")
 _TRACKER = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 #: What a shell may still hold of another cluster, or of Keras 2, and what a rank would take for its own (K01, K09).
 _STALE = ("TF_CONFIG", "TF_USE_LEGACY_KERAS")
+_STALE_PREFIX = "DMLC_"
 _PORT = re.compile(r"\{port:([^{}]+)\}")
 
 
@@ -36,7 +37,7 @@ def render_rank_environment(
     Raises:
         LaunchError: The plan asks for a port that it does not name.
     """
-    env = {name: value for name, value in keep_out_airflow(inherited).items() if name not in _STALE}
+    env = {name: value for name, value in keep_out_airflow(inherited).items() if not _is_stale(name)}
     if not process.tracks:
         env = {name: value for name, value in env.items() if name not in _TRACKER}
     env |= render_thread_variables(process.threads)
@@ -51,6 +52,10 @@ def render_rank_environment(
         settings.WORLD_SIZE: str(sum(not other.service for other in order.plan.processes)),
         settings.ATTEMPT: str(order.attempt),
     }
+
+
+def _is_stale(name: str) -> bool:
+    return name in _STALE or name.startswith(_STALE_PREFIX)
 
 
 def render_thread_variables(threads: int) -> dict[str, str]:

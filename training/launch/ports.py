@@ -29,7 +29,7 @@ class PortClaim:
 
 
 def claim_ports(names: Sequence[str]) -> PortClaim:
-    """Choose a free port for each name.
+    """Choose a free port for each name; they rise in the order of the names.
 
     A rank binds its port seconds after it was chosen (it has a framework to import first): being free is not enough.
 
@@ -44,6 +44,7 @@ def claim_ports(names: Sequence[str]) -> PortClaim:
     try:
         for name in names:
             claim.ports[name] = _claim_one(claim._claims)
+        claim.ports.update(zip(claim.ports, sorted(claim.ports.values()), strict=True))
     except BaseException:
         claim.release()
         raise

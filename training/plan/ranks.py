@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from training.plan.key_value_store import STORE_STRATEGIES, choose_store_ports, place_store, render_worker_env
 from training.plan.parameter_servers import choose_member_ports, place_chief, place_members, render_chief_env
 from training.plan.placement import RankPlacement, ServicePlacement, port_name
 from training.plan.tf_config import render_tf_config
@@ -37,6 +38,8 @@ def render_rank_env(spec: PipelineSpec, workers: Sequence[RankPlacement], rank: 
         env |= render_horovod_env(workers, rank)
     if spec.train.engine == "mxnet":
         env |= render_mxnet_env(spec, workers[rank])
+    if spec.train.strategy in STORE_STRATEGIES:
+        env |= render_worker_env(spec.train.strategy, workers, _count_servers(spec), rank)
     return env
 
 
@@ -72,6 +75,8 @@ def choose_ports(spec: PipelineSpec, workers: Sequence[RankPlacement]) -> tuple[
         return tuple(port_name(p.rank) for p in workers)
     if spec.train.strategy == "parameter_server":
         return choose_member_ports(workers, _count_servers(spec))
+    if spec.train.strategy in STORE_STRATEGIES:
+        return choose_store_ports(workers, _count_servers(spec))
     return (RENDEZVOUS_PORT,) if spec.train.engine == "horovod" else ()
 
 
@@ -79,6 +84,8 @@ def place_services(spec: PipelineSpec, workers: Sequence[RankPlacement]) -> tupl
     """Return the processes that the ranks need beside themselves."""
     if spec.train.strategy == "parameter_server":
         return place_members(workers, _count_servers(spec))
+    if spec.train.strategy in STORE_STRATEGIES:
+        return place_store(spec.train.strategy, workers, _count_servers(spec))
     if spec.train.engine == "horovod":
         return (place_rendezvous(workers),)
     return ()

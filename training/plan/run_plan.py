@@ -188,6 +188,11 @@ def _note_workers(spec: PipelineSpec, processes: int, devices: int) -> list[str]
     workers, strategy = spec.cluster.workers, spec.train.strategy
     if strategy == "parameter_server" and workers > 1 and spec.train.script is None:
         return [f"strategy {strategy} is asynchronous: a step is {workers} updates, and no run equals another"]
+    if strategy == "dist_async" and workers > 1 and spec.train.script is None:
+        return [
+            f"strategy {strategy} is asynchronous: a step is {workers} updates, each of one worker's rows and scaled "
+            "by the global batch; workers meet at checkpoints, and no run equals another"
+        ]
     if processes == workers:
         return []
     what = f"{devices} devices of one process" if devices > 1 else "one process, whatever cluster.workers says"

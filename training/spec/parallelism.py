@@ -20,11 +20,15 @@ EQUAL_SHARES: Final = (
     "multi_worker_mirrored",
     "horovod",
     "dist_sync",
+    "dist_async",
     "parameter_server",
     "mirrored",
     "central_storage",
     "data_parallel",
 )
+
+#: Strategies with processes that keep what the workers share, `cluster.parameter_servers` of them.
+SERVER_STRATEGIES: Final = ("parameter_server", "dist_sync", "dist_async")
 
 #: Strategies whose gang can be started again with fewer ranks and go on (ADR 3: the rows of a step do not change).
 ELASTIC_STRATEGIES: Final = ("multi_worker_mirrored", "horovod", "dist_sync")

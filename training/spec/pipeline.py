@@ -86,7 +86,7 @@ class ClusterSpec(SpecModel):
     devices: PositiveInt | None = None
     """Devices of the process, with such a strategy: GPUs, or parts of the CPU; by default as many as `workers`."""
     parameter_servers: PositiveInt | None = None
-    """Number of processes that keep variables, with strategy `parameter_server`; by default 1."""
+    """Processes that keep what workers share, with `parameter_server`, `dist_sync` or `dist_async`; by default 1."""
     min_workers: PositiveInt | None = None
     """Fewest workers to go on with after some were lost; by default the gang is restarted with all of them."""
 

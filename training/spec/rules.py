@@ -12,7 +12,13 @@ from typing import Any, Final
 
 from training.spec.fields import find_field, find_tag, list_members, locate
 from training.spec.mistake import KeyPath, Mistake, parse_path
-from training.spec.parallelism import DEVICE_STRATEGIES, ELASTIC_STRATEGIES, count_replicas, list_smaller
+from training.spec.parallelism import (
+    DEVICE_STRATEGIES,
+    ELASTIC_STRATEGIES,
+    SERVER_STRATEGIES,
+    count_replicas,
+    list_smaller,
+)
 from training.spec.pipeline import PipelineSpec
 from training.spec.train import HorovodTrain
 from training.spec.wording import list_words
@@ -83,10 +89,10 @@ def check_devices(strategy: str, devices: int | None) -> Mistake | None:
 
 def check_parameter_servers(strategy: str, servers: int | None) -> Mistake | None:
     """Refuse parameter servers for a strategy that would not use them."""
-    if servers is None or strategy == "parameter_server":
+    if servers is None or strategy in SERVER_STRATEGIES:
         return None
     message = f"must not be given with strategy `{strategy}`. Received: {servers}."
-    remedy = "Leave it out, or set train.strategy to parameter_server."
+    remedy = f"Leave it out, or set train.strategy to {list_words(SERVER_STRATEGIES)}."
     return Mistake(path=("cluster", "parameter_servers"), message=message, remedy=remedy)
 
 

@@ -217,7 +217,7 @@ BETWEEN_BLOCKS = {
     ],
     BASE + "cluster: {parameter_servers: 2}\n": [
         "p.yaml:8: cluster.parameter_servers: must not be given with strategy `single`. Received: 2. Leave it out, or "
-        "set train.strategy to parameter_server."
+        "set train.strategy to parameter_server, dist_sync or dist_async."
     ],
     BASE + "  strategy: multi_worker_mirrored\ncluster: {workers: 2, min_workers: 3}\n": [
         "p.yaml:9: cluster.min_workers: must be at most `workers`, 2. Received: 3."

@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from training.engines.mxnet_gluon.evaluation import evaluate
 from training.engines.mxnet_gluon.fitting import train
+from training.engines.mxnet_gluon.serving import serve
 
-__all__ = ["evaluate", "train"]
+__all__ = ["evaluate", "serve", "train"]

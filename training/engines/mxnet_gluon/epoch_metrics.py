@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import mxnet as mx
 import numpy as np
 
 from training.engines.agreement import AddsUp
@@ -67,6 +68,8 @@ class EpochMetrics:
     def unite(self, strategy: AddsUp) -> None:
         """Make the sums those of all ranks. Every rank must call it."""
         self.write_state(add_up_state(strategy, self.read_state()))
+        for metric in self._metrics:
+            recompute(metric)
 
     def _iter_counters(self) -> Iterator[tuple[str, Any, str]]:
         for number, counters in enumerate(self._counters):
@@ -78,6 +81,16 @@ def add_up_state(strategy: AddsUp, state: Arrays) -> Arrays:
     """Return the sums of all ranks, in one collective."""
     total = strategy.add_up(np.array([float(array) for array in state.values()]))
     return {name: np.array(value) for name, value in zip(state, total, strict=True)}
+
+
+def recompute(metric: Any) -> None:
+    """Have a metric that is no mean say what its counts say, which were set from outside: F1 and MCC over all rows.
+
+    They compute it when they are told of rows; here they are told of none.
+    """
+    average = getattr(metric, "average", getattr(metric, "_average", None))
+    if isinstance(metric, mx.metric.F1 | mx.metric.MCC) and average == "micro":
+        metric.update([], [])
 
 
 def find_counters(metric: Any) -> Iterator[tuple[Any, str]]:

@@ -133,7 +133,7 @@ class Fit:
         job.strategy.update(trainee.trainers, job.batches.global_batch_size)
         losses = self._count(shares)
         progress.step += 1
-        self._teller.check_losses(losses)
+        self._teller.check_losses(losses, job.strategy.first_replica)
         rate = float(trainee.trainers[0].learning_rate)
         self._teller.tell_step({"loss": float(losses.mean()), "learning_rate": rate})
         if self._teller.is_checkpoint(progress.step):

@@ -49,6 +49,12 @@ def choose_contexts(count: int) -> tuple[Any, ...]:
     return tuple(mx.cpu(index) for index in range(count))
 
 
+def choose_own_context(local_rank: int) -> Any:
+    """Return the device of one rank among those of its host: a GPU, shared where there are fewer, else the CPU."""
+    gpus = mx.context.num_gpus()
+    return mx.gpu(local_rank % gpus) if gpus else mx.cpu(0)
+
+
 def name_contexts(contexts: tuple[Any, ...]) -> tuple[str, ...]:
     """Return the names of devices, such as `CPU:0`."""
     return tuple(f"{context.device_type.upper()}:{context.device_id}" for context in contexts)

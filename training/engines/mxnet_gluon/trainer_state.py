@@ -26,7 +26,7 @@ def prepare_states(trainers: Sequence[Any]) -> None:
     """
     for trainer in trainers:
         for updater, copy in _iter_updaters(trainer):
-            for index, parameter in _iter_trained(trainer):
+            for index, parameter in iter_trained(trainer):
                 if index not in updater.states:
                     weight = parameter.list_data()[copy]
                     updater.states[index] = trainer.optimizer.create_state_multi_precision(index, weight)
@@ -45,7 +45,7 @@ def read_trainers(trainers: Sequence[Any], names: Mapping[int, str]) -> Arrays:
     for trainer in trainers:
         updater, _ = next(_iter_updaters(trainer))
         counts = trainer.optimizer._all_index_update_counts.get(trainer._contexts[0].device_id, {})
-        for index, parameter in _iter_trained(trainer):
+        for index, parameter in iter_trained(trainer):
             name = f"trainer.{names[id(parameter)]}"
             arrays[f"{name}.{_COUNT}"] = np.array(counts.get(index, 0), dtype=np.int64)
             for place, array in _flatten(updater.states[index], name):
@@ -63,7 +63,7 @@ def write_trainers(trainers: Sequence[Any], names: Mapping[int, str], arrays: Ma
     require_same(wanted, {name: array.shape for name, array in arrays.items()})
     for trainer in trainers:
         optimizer = trainer.optimizer
-        for index, parameter in _iter_trained(trainer):
+        for index, parameter in iter_trained(trainer):
             name = f"trainer.{names[id(parameter)]}"
             count = int(arrays[f"{name}.{_COUNT}"])
             optimizer.num_update = max(optimizer.num_update, count)
@@ -71,7 +71,7 @@ def write_trainers(trainers: Sequence[Any], names: Mapping[int, str], arrays: Ma
                 optimizer._all_index_update_counts.setdefault(context.device_id, {})[index] = count
                 for place, array in _flatten(updater.states[index], name):
                     array[:] = mx.nd.array(arrays[place], ctx=array.context, dtype=arrays[place].dtype)
-        for name in _list_numbers(optimizer):
+        for name in list_numbers(optimizer):
             setattr(optimizer, name, float(arrays[f"optimizer.{name}"]))
 
 
@@ -80,7 +80,8 @@ def _iter_updaters(trainer: Any) -> Iterator[tuple[Any, int]]:
         yield updater, copy
 
 
-def _iter_trained(trainer: Any) -> Iterator[tuple[int, Any]]:
+def iter_trained(trainer: Any) -> Iterator[tuple[int, Any]]:
+    """Yield number and parameter of those that a trainer updates."""
     for index, parameter in enumerate(trainer._params):
         if parameter.grad_req != "null":
             yield index, parameter
@@ -104,9 +105,9 @@ def _flatten(state: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 def _read_numbers(trainers: Sequence[Any]) -> Arrays:
     optimizer = trainers[0].optimizer
-    return {f"optimizer.{name}": np.array(getattr(optimizer, name)) for name in _list_numbers(optimizer)}
+    return {f"optimizer.{name}": np.array(getattr(optimizer, name)) for name in list_numbers(optimizer)}
 
 
-def _list_numbers(optimizer: Any) -> list[str]:
+def list_numbers(optimizer: Any) -> list[str]:
     """Return the names of what an optimizer counts with beside its arrays, such as Nadam's `m_schedule`."""
     return sorted(name for name, value in vars(optimizer).items() if type(value) is float and name != "rescale_grad")

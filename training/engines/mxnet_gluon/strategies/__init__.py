@@ -12,6 +12,8 @@ from training.run.rank import RankContext
 _BUILT = {
     "single": ("single", "Single"),
     "data_parallel": ("data_parallel", "DataParallel"),
+    "dist_sync": ("dist_sync", "DistSync"),
+    "dist_async": ("dist_async", "DistAsync"),
 }
 
 

@@ -24,6 +24,7 @@ class ReplicasOnContexts:
     """
 
     contexts: tuple[Any, ...]
+    first_replica = 0
     kvstore: Any = None
 
     def place(self, net: Any, train: TrainSpec) -> None:

@@ -33,9 +33,11 @@ class Strategy(AddsUp, Protocol):
     Attributes:
         replicas: Equal parts that a global batch is cut into, over all ranks.
         contexts: Devices of this rank; features go to the first.
+        first_replica: Number of the replica whose loss comes first in what `gather_losses` returns.
     """
 
     replicas: int
+    first_replica: int
     contexts: tuple[Any, ...]
 
     def place(self, net: Any, train: TrainSpec) -> None:
@@ -55,7 +57,10 @@ class Strategy(AddsUp, Protocol):
         ...
 
     def gather_losses(self, losses: Vector) -> Vector:
-        """Return the mean losses of all replicas from those of this rank, the same on every rank."""
+        """Return the mean losses of all replicas from those of this rank, the same on every rank.
+
+        Where ranks do not wait for each other, those of this rank.
+        """
         ...
 
     def settle(self, net: Any) -> None:
