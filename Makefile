@@ -63,7 +63,7 @@ laws: setup-dev ## Train by every synchronous strategy and print how far the wei
 	@$(BIN)/python -m pytest -q tests/engine/test_laws.py tests/engine/test_gluon.py tests/engine/test_gluon_gangs.py -k "weights"
 
 dags: setup-dev ## Run the pipeline of every strategy as a DAG
-	@GANGER_TEST_ALL_DAGS=1 $(BIN)/python -m pytest -q tests/airflow/test_shipped.py tests/airflow/test_digits.py
+	@$(BIN)/python -m pytest -q tests/airflow/test_shipped.py tests/airflow/test_digits.py
 
 chaos: setup-dev ## Do 40 random things to real trainings, check what comes of them (SEED=7 COUNT=40 ONLY=3,8-12)
 	@$(BIN)/python -m tests.chaos --seed $(SEED) --count $(COUNT) $(if $(ONLY),--only $(ONLY))

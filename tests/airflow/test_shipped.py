@@ -1,14 +1,11 @@
 """Each pipeline that ships for a strategy, as a DAG run: Airflow's runner, real ranks, MLflow.
 
-`make dags` runs them all. CI has time for the one whose gang differs most from what it runs as DAGs anyhow: the
-pipeline of `multi_worker_mirrored`, through to the registry, in `test_digits.py`, and Horovod in `test_script_dag.py`.
-What comes after training is the same under every strategy, and is not run again here: `engine/test_every_strategy.py`
-evaluates what each has trained.
+`test_digits.py` runs that of `multi_worker_mirrored`, through to the registry. What comes after training is the same
+under every strategy, and is not run again here: `engine/test_every_strategy.py` evaluates what each has trained.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -23,9 +20,6 @@ from training.spec.parallelism import count_processes, count_replicas
 
 pytestmark = [pytest.mark.airflow, pytest.mark.engine, pytest.mark.timeout(300)]
 STRATEGIES = ("single", "mirrored", "central_storage", "parameter_server", "horovod")
-ALWAYS = ("parameter_server",)
-#: Set by `make dags`.
-ALL_DAGS = "GANGER_TEST_ALL_DAGS"
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +49,6 @@ def test_there_is_a_pipeline_for_each_strategy(bag: DagBag) -> None:
 def test_the_pipeline_of_a_strategy_runs(
     bag: DagBag, shared_home: Path, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if strategy not in ALWAYS and not os.environ.get(ALL_DAGS):
-        pytest.skip(f"20 s of {strategy}: make dags runs it")
     monkeypatch.setenv(settings.HOME, str(shared_home))
     dag = bag.dags[f"digits_{strategy}"]
     cluster = load_pipeline(REPOSITORY / f"dags/pipelines/{dag.dag_id}.yaml").spec.cluster
