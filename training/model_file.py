@@ -12,7 +12,7 @@ from typing import Any
 from training.arguments import check_arguments, choose_arguments
 from training.entrypoint import Entrypoint, get_function, import_entrypoint, parse_entrypoint
 from training.errors import spec_error
-from training.spec.pipeline import ModelSpec
+from training.spec.pipeline import BUILD_DATASET, ModelSpec
 
 BUILD_MODEL = "build_model"
 #: What may stand beside it: `build_callbacks` of a Keras file; the others of a Gluon file.
@@ -32,6 +32,7 @@ class ModelFile:
         build_loss: Returns a loss of Gluon, likewise.
         build_trainer: Returns a trainer of Gluon for the parameters that it is given, likewise.
         build_metrics: Returns metrics of MXNet, likewise.
+        build_dataset: Returns a `tf.data` pipeline; None where the file has no such function.
     """
 
     entrypoint: str
@@ -42,6 +43,7 @@ class ModelFile:
     build_loss: Callable[[], Any] | None = None
     build_trainer: Callable[[Any], Any] | None = None
     build_metrics: Callable[[], Any] | None = None
+    build_dataset: Callable[..., Any] | None = None
 
     def build_model(self) -> Any:
         """Call `build_model(**params)`; what it raises is the user's and passes as it is."""
@@ -92,6 +94,7 @@ def load_model_file(model: ModelSpec, base_dir: Path) -> ModelFile:
         build=build,
         params=dict(model.params),
         **{name: _bind(function, name, model) for name, function in companions.items() if function},
+        build_dataset=_find_companion(module, BUILD_DATASET),
     )
 
 

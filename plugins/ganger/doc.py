@@ -65,7 +65,9 @@ def _describe(spec: PipelineSpec) -> Iterable[tuple[str, str]]:
         yield "training", f"{train.epochs} epochs, global batch {train.batch_size}, seed {train.seed}"
     if spec.model is not None:
         yield "model", f"`{spec.model.entrypoint}` {json.dumps(spec.model.params) if spec.model.params else ''}".strip()
-    if spec.data is not None:
+    if spec.builds_dataset:
+        yield "data", "`build_dataset` of the model file"
+    elif spec.data is not None:
         yield "data", f"`{spec.data.source}`, {spec.data.validation_fraction:.0%} held out"
     for name, bound in sorted(spec.evaluate.bounds().items()):
         limits = [

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gang import Output, run_gang
 from gluon_tasks import SINGLE, TEAMS_OF_ALL, list_asynchronous, list_of_gang, list_of_one_process
+from own_rows import list_own_rows_of_one, list_tasks_of_own_rows
 from tasks import (
     OUTLIER_BATCH,
     OUTLIER_STEP,
@@ -182,6 +183,7 @@ def start(site, team, tasks, program="trainings.py", **payload):
 @pytest.fixture(scope="session")
 def two(site):
     tasks = [*list_tasks_of_two(site), *list_tasks_of_users(site, 2), *list_tasks_that_fail(site, 2)]
+    tasks += list_tasks_of_own_rows(site, 2)
     return start(site, 2, tasks, upstream=["reduce_per_replica", "symbolic_build"])
 
 
@@ -199,7 +201,8 @@ def others(site, two):
         more = team in STRATEGIES.values()
         failing = list_tasks_that_fail(site, team) if more else []
         users = list_tasks_of_users(site, team) if more else []
-        return start(site, team, [*list_tasks_of_law(site, team), *users, *failing])
+        own = list_tasks_of_own_rows(site, team)
+        return start(site, team, [*list_tasks_of_law(site, team), *users, *failing, *own])
 
     return get
 
@@ -208,6 +211,7 @@ def others(site, two):
 def apart(site, two):
     """Two workers that do not wait for each other, and two parameter servers, which take turns in keeping variables."""
     tasks = [*list_tasks_with_servers(site), *list_tasks_that_fail(site, ASYNCHRONOUS)]
+    tasks += list_tasks_of_own_rows(site, ASYNCHRONOUS)
     return start(site, ASYNCHRONOUS, tasks, upstream=["add_at_once", "fit_with_servers"])
 
 
@@ -234,6 +238,7 @@ def gluon_gangs(site, gluon):
 @pytest.fixture(scope="session")
 def one(site, two):
     tasks = [*list_tasks_of_one(site), *list_tasks_that_fail(site, 1)]
+    tasks += list_own_rows_of_one(site)
     return start(site, 1, tasks)
 
 

@@ -26,7 +26,7 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     file = load(spec, overrides)
     machine = read_machine()
     data = file.spec.data
-    facts = read_facts(data, file.base_dir, read_home()) if data is not None else None
+    facts = read_facts(data, file.base_dir, read_home()) if data is not None and file.spec.prepares_data else None
     result = plan_run(file.spec, machine, facts)
     unfit = [*find_unfit(file.spec, machine), *find_code_problems(file)]
     result = result.model_copy(update={"problems": (*result.problems, *map(str, unfit))})

@@ -10,7 +10,7 @@ from typing import Literal
 from training.entrypoint import Entrypoint, find_file, parse_entrypoint
 from training.errors import spec_error
 from training.names import say_nearest
-from training.spec.pipeline import DataSpec
+from training.spec.pipeline import BUILD_DATASET, DataSpec
 
 #: Goes into every key: raise it when rows are prepared in another way.
 _FORMAT = 1
@@ -58,7 +58,9 @@ def identify_source(data: DataSpec, base_dir: Path) -> str | None:
 
 def compose_key(data: DataSpec, identity: str) -> str:
     """Return the folder name of a dataset: a readable stem and a digest over the spec and the content of the source."""
-    text = json.dumps([_FORMAT, data.model_dump(mode="json"), identity], sort_keys=True, default=str)
+    text = json.dumps(
+        [_FORMAT, data.model_dump(mode="json", exclude={"sharding"}), identity], sort_keys=True, default=str
+    )
     stem = "".join(letter if letter.isalnum() else "-" for letter in Path(data.source.rpartition(":")[2]).stem)[:40]
     return f"{stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -126,7 +128,7 @@ def _choose(text: str) -> SourceKind:
         return "function"
     raise spec_error(
         "data.source",
-        f"must be a built-in set ({', '.join(_BUILT_IN)}), a path that ends in .npz or .csv, or module:function. "
-        f"Received: {text!r}.",
-        say_nearest(text, _BUILT_IN),
+        f"must be a built-in set ({', '.join(_BUILT_IN)}), a path that ends in .npz or .csv, module:function, or "
+        f"{BUILD_DATASET}. Received: {text!r}.",
+        say_nearest(text, (*_BUILT_IN, BUILD_DATASET)),
     )

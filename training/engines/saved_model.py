@@ -7,7 +7,7 @@ import importlib.metadata
 import io
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,19 +75,41 @@ def check_saved(folder: Path, example: Any, predicted: Any, remedy: str = "") ->
         raise WorkerError(
             f"the saved model must load again. Received: {type(error).__name__}: {error}. {remedy}".rstrip()
         ) from error
-    if isinstance(predicted, np.ndarray) and not np.allclose(again, predicted, rtol=1e-4, atol=1e-5, equal_nan=True):
-        difference = float(np.max(np.abs(np.asarray(again) - predicted)))
+    pairs = list(_pair_leaves(again, predicted))
+    if not all(np.allclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True) for one, other in pairs):
+        difference = max(float(np.max(np.abs(np.asarray(one) - other))) for one, other in pairs)
         raise WorkerError(
             f"the saved model must predict what the trained one does. Received: a difference of {difference:.3g}."
         )
 
 
-def describe_signature(example: Any, predicted: Any) -> ModelSignature:
-    """Return MLflow's description of inputs and outputs; the number of rows is open."""
-    inputs = Schema([TensorSpec(example.dtype, (-1, *example.shape[1:]))])
-    if not isinstance(predicted, np.ndarray):
-        return ModelSignature(inputs=inputs)
-    return ModelSignature(inputs=inputs, outputs=Schema([TensorSpec(predicted.dtype, (-1, *predicted.shape[1:]))]))
+def _pair_leaves(again: Any, predicted: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield what two predictions say of the same output; nothing for outputs that are no arrays."""
+    if isinstance(predicted, Mapping):
+        for name, part in predicted.items():
+            yield from _pair_leaves(again[name], part)
+    elif isinstance(predicted, list | tuple):
+        for one, part in zip(again, predicted, strict=True):
+            yield from _pair_leaves(one, part)
+    elif isinstance(predicted, np.ndarray):
+        yield again, predicted
+
+
+def describe_signature(example: Any, predicted: Any) -> ModelSignature | None:
+    """Return MLflow's description of inputs and outputs; the number of rows is open.
+
+    None for inputs that MLflow has no words for: several without names.
+    """
+    inputs = _describe(example)
+    return None if inputs is None else ModelSignature(inputs=inputs, outputs=_describe(predicted))
+
+
+def _describe(arrays: Any) -> Schema | None:
+    if isinstance(arrays, np.ndarray):
+        return Schema([TensorSpec(arrays.dtype, (-1, *arrays.shape[1:]))])
+    if isinstance(arrays, Mapping) and all(isinstance(array, np.ndarray) for array in arrays.values()):
+        return Schema([TensorSpec(array.dtype, (-1, *array.shape[1:]), name) for name, array in arrays.items()])
+    return None
 
 
 def list_requirements(packages: Iterable[str]) -> list[str]:

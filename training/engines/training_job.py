@@ -30,7 +30,7 @@ class TrainingJob(Generic[StrategyT]):
         ctx: Who this rank is, and how it talks.
         spec: The pipeline.
         strategy: How work is spread.
-        dataset: The prepared rows.
+        prepared: The prepared rows; None where the model file has its own.
         batches: How they become steps.
         file: The user's model file.
         checkpoints: Folder of the run's checkpoints.
@@ -42,13 +42,24 @@ class TrainingJob(Generic[StrategyT]):
     ctx: RankContext
     spec: PipelineSpec
     strategy: StrategyT
-    dataset: Dataset
+    prepared: Dataset | None
     batches: BatchPlan
     file: ModelFile
     checkpoints: Path
     model_dir: Path
     resume: bool
     initial_model: Path | None = None
+
+    @property
+    def dataset(self) -> Dataset:
+        """The prepared rows.
+
+        Raises:
+            SpecError: There are none.
+        """
+        if self.prepared is None:
+            raise spec_error("data.source", f"must be prepared for the engine {self.spec.train.engine}.")
+        return self.prepared
 
     @property
     def total_steps(self) -> int:
@@ -62,10 +73,19 @@ class TrainingJob(Generic[StrategyT]):
         return {name: value for name, value in tuning.items() if value} | {
             "model.entrypoint": self.file.entrypoint,
             "model.params": self.file.params,
-            "data": self.dataset.manifest.fingerprint,
+            **self.fingerprint_rows(),
             "train.seed": self.spec.train.seed,
             "train.batch_size": self.spec.train.batch_size,
         }
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether rows are held out; the same on every rank."""
+        return self.dataset.manifest.validation_rows > 0
+
+    def fingerprint_rows(self) -> dict[str, Any]:
+        """Return that part of it which is about the rows."""
+        return {"data": self.dataset.manifest.fingerprint}
 
     def log(self, line: str) -> None:
         """Print a line, on the chief only: all ranks would say the same."""
@@ -86,7 +106,7 @@ def read_training_job(ctx: RankContext, strategy: StrategyT) -> TrainingJob[Stra
         ctx=ctx,
         spec=spec,
         strategy=strategy,
-        dataset=dataset,
+        prepared=dataset,
         batches=plan_batches(dataset.manifest.rows, spec.train.batch_size, strategy.replicas),
         file=load_model_file(require_model(spec), Path(ctx.payload["base_dir"])),
         checkpoints=Path(ctx.payload["checkpoints"]),

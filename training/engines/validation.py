@@ -40,7 +40,7 @@ def validate_on_chief(job: TrainingJob[Any], evaluate: Callable[[Pulse], Metrics
         job: The training.
         evaluate: Returns the metrics; called on the chief only.
     """
-    if not job.dataset.manifest.validation_rows:
+    if not job.holds_out:
         return {}
     if job.ctx.is_chief:
         named = {f"val_{name}": value for name, value in evaluate(Pulse(job)).items()}

@@ -67,6 +67,9 @@ def _describe_data(plan: RunPlan) -> str:
     data = plan.data
     if data is None:
         return "the script's own"
+    if data.sharding is not None:
+        cut = "Ganger cuts its batches" if data.sharding == "ganger" else "which gives each replica its own share"
+        return f"{data.source} of the model file, {cut}"
     if data.rows is None:
         return f"{data.source}, rows known after prepare_data"
     shape = "" if data.feature_shape is None else f" of shape {list(data.feature_shape)}"
@@ -79,11 +82,13 @@ def _describe_steps(plan: RunPlan) -> str:
     if plan.script:
         return "known to the script alone"
     if steps is None:
-        return "known after prepare_data"
+        own = plan.data is not None and plan.data.sharding is not None
+        return "counted when the training starts" if own else "known after prepare_data"
+    dropped = steps.dropped_rows_per_epoch
     return (
         f"{steps.total_steps} = {steps.epochs} epochs x {steps.steps_per_epoch}, "
-        f"global batch {steps.global_batch_size} ({steps.per_rank_batch_size} per replica), "
-        f"{steps.dropped_rows_per_epoch} rows dropped per epoch"
+        f"global batch {steps.global_batch_size} ({steps.per_rank_batch_size} per replica)"
+        f"{'' if dropped is None else f', {dropped} rows dropped per epoch'}"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from training import settings
-from training.plan.batches import BatchPlan, plan_batches
+from training.plan.batches import BatchPlan, choose_per_rank_batch_size, plan_batches
 from training.plan.built import choose_environment, find_unbuilt
 from training.plan.facts import DataFacts
 from training.plan.job import FailurePatternPlan, LimitsPlan
@@ -62,6 +62,8 @@ class DataPlan(_Plan):
     validation_rows: int | None = None
     feature_shape: tuple[int, ...] | None = None
     classes: int | None = None
+    sharding: Literal["ganger", "own"] | None = None
+    """Who cuts the batches of a `build_dataset` into shares; None for rows that are prepared."""
 
 
 class StepsPlan(_Plan):
@@ -70,8 +72,8 @@ class StepsPlan(_Plan):
     global_batch_size: int
     per_rank_batch_size: int
     steps_per_epoch: int
-    dropped_rows_per_epoch: int
-    """Rows at the end of an epoch's order that fill no whole batch; other rows each epoch."""
+    dropped_rows_per_epoch: int | None
+    """Rows at the end of an epoch's order that fill no whole batch, other rows each epoch; None where not known."""
     epochs: int
     total_steps: int
 
@@ -242,6 +244,8 @@ def _plan_script(spec: PipelineSpec) -> ScriptPlan | None:
 def _plan_data(spec: PipelineSpec, data: DataFacts | None) -> DataPlan | None:
     if spec.data is None:
         return None
+    if spec.builds_dataset:
+        return DataPlan(source=spec.data.source, sharding=spec.data.sharding)
     if data is None:
         return DataPlan(source=spec.data.source)
     return DataPlan(
@@ -254,9 +258,18 @@ def _plan_data(spec: PipelineSpec, data: DataFacts | None) -> DataPlan | None:
 
 
 def _plan_steps(spec: PipelineSpec, data: DataFacts | None) -> StepsPlan | None:
+    replicas = count_replicas(spec.train.strategy, spec.cluster.workers, spec.cluster.devices)
+    if spec.train.steps_per_epoch is not None:
+        return StepsPlan(
+            global_batch_size=spec.train.batch_size,
+            per_rank_batch_size=choose_per_rank_batch_size(spec.train.batch_size, replicas),
+            steps_per_epoch=spec.train.steps_per_epoch,
+            dropped_rows_per_epoch=None,
+            epochs=spec.train.epochs,
+            total_steps=spec.train.steps_per_epoch * spec.train.epochs,
+        )
     if data is None or spec.train.script is not None:
         return None
-    replicas = count_replicas(spec.train.strategy, spec.cluster.workers, spec.cluster.devices)
     batches: BatchPlan = plan_batches(data.rows, spec.train.batch_size, replicas)
     return StepsPlan(
         global_batch_size=batches.global_batch_size,

@@ -7,7 +7,7 @@ together with the mistakes inside the blocks. Whether something is *built* or *p
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
@@ -42,13 +42,19 @@ Schedule = Annotated[
 ]
 
 
+#: `data.source` of rows that the model file's function of this name gives; nothing of them is prepared.
+BUILD_DATASET: Final = "build_dataset"
+
+
 class DataSpec(SpecModel):
     """Where the rows come from and how they are split."""
 
     source: Text
-    """A built-in set (`digits`), the path of an `.npz` or `.csv` file, or `module:function` that returns `(x, y)`."""
+    """A built-in set (`digits`), an `.npz` or `.csv` file, `module:function`, or the model file's `build_dataset`."""
     params: dict[str, Any] = {}
-    """Keyword arguments for a `module:function` source."""
+    """Keyword arguments for `module:function` or `build_dataset`."""
+    sharding: Literal["ganger", "own"] = "ganger"
+    """Who cuts the batches of `build_dataset` into shares: Ganger, from the same ones on all ranks, or the function."""
     label: Text | None = None
     """Name of the label column, for tables."""
     missing: Literal["fail", "drop"] = "fail"
@@ -172,3 +178,13 @@ class PipelineSpec(SpecModel):
     def experiment_name(self) -> str:
         """The MLflow experiment, with its default filled in."""
         return self.experiment or self.name
+
+    @property
+    def builds_dataset(self) -> bool:
+        """Whether the rows come from `build_dataset` of the model file."""
+        return self.data is not None and self.data.source == BUILD_DATASET
+
+    @property
+    def prepares_data(self) -> bool:
+        """Whether there are rows to be prepared."""
+        return self.data is not None and not self.builds_dataset

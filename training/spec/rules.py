@@ -10,6 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from training.spec.dataset_rules import (
+    check_pipeline_engine,
+    check_pipeline_label,
+    check_sharding,
+    check_shards_that_shrink,
+    check_steps_per_epoch,
+)
 from training.spec.fields import find_field, find_tag, list_members, locate
 from training.spec.mistake import KeyPath, Mistake, parse_path
 from training.spec.parallelism import (
@@ -182,6 +189,14 @@ _RULES: Final = (
     ),
     _Rule(check=check_args, needs=("train.args", "train.script")),
     _Rule(check=check_label, needs=("data.source", "data.label")),
+    _Rule(check=check_pipeline_engine, needs=("data.source", "train.engine", "train.script")),
+    _Rule(check=check_pipeline_label, needs=("data.source", "data.label")),
+    _Rule(check=check_sharding, needs=("data.source", "data.sharding")),
+    _Rule(check=check_steps_per_epoch, needs=("data.source", "train.strategy", "train.steps_per_epoch")),
+    _Rule(
+        check=check_shards_that_shrink,
+        needs=("data.sharding", "cluster.workers", "cluster.min_workers", "train.steps_per_epoch"),
+    ),
     _Rule(check=check_held_out_rows, needs=("data.validation_fraction", "evaluate.require")),
     _Rule(check=check_devices, needs=("train.strategy", "cluster.devices")),
     _Rule(check=check_parameter_servers, needs=("train.strategy", "cluster.parameter_servers")),

@@ -26,6 +26,8 @@ class _Train(SpecModel):
     """Rows per step over all ranks together (global), whatever the strategy; a multiple of the ranks that share it."""
     seed: Seed = 7
     """Seed of initial weights and of the order of the rows."""
+    steps_per_epoch: PositiveInt | None = None
+    """Steps of an epoch of a `build_dataset`; by default its batches, counted once."""
     learning_rate_scaling: Literal["none", "linear", "sqrt"] = "none"
     """By what the model's learning rate is multiplied: nothing, the number of replicas, or its square root."""
     warmup_steps: Count = 0

@@ -34,14 +34,14 @@ def evaluate(ctx: StepContext) -> dict[str, Any]:
         ctx.log(f"Nothing is evaluated: {reason}.")
         return {"metrics": {}, "rows": 0}
     machine = read_machine()
-    dataset = read_dataset(ctx.run)
-    plan = plan_run(ctx.spec, machine, dataset.facts)
+    dataset = read_dataset(ctx.run) if ctx.spec.prepares_data else None
+    plan = plan_run(ctx.spec, machine, dataset.facts if dataset else None)
     payload = {
         "task": "evaluate",
         "engine": ctx.spec.train.engine,
         "spec": ctx.spec.model_dump(mode="json", by_alias=True),
         "base_dir": str(ctx.file.base_dir),
-        "dataset": str(dataset.path),
+        "dataset": str(dataset.path) if dataset else None,
         "model_dir": str(ctx.run.model),
     }
     job = plan_single_job(

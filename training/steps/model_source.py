@@ -10,7 +10,9 @@ from training.entrypoint import find_file
 from training.errors import Problem, SpecError
 from training.model_file import BUILD_MODEL, COMPANIONS, parse_model_entrypoint
 from training.names import say_nearest
+from training.spec.dataset_rules import find_dataset_problems
 from training.spec.file import PipelineFile
+from training.spec.pipeline import BUILD_DATASET, DataSpec
 
 
 def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
@@ -27,7 +29,8 @@ def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
         return error.problems
     if path is None:
         return ()
-    return _check_source(path, model.entrypoint, tuple(model.params))
+    data = file.spec.data if file.spec.builds_dataset else None
+    return _check_source(path, model.entrypoint, tuple(model.params), data)
 
 
 def imports_mlflow(file: PipelineFile) -> bool:
@@ -51,7 +54,7 @@ def _find_source(file: PipelineFile) -> Path | None:
     return path if path is not None and path.suffix == ".py" else None
 
 
-def _check_source(path: Path, entrypoint: str, params: tuple[str, ...]) -> tuple[Problem, ...]:
+def _check_source(path: Path, entrypoint: str, params: tuple[str, ...], data: DataSpec | None) -> tuple[Problem, ...]:
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
     except (SyntaxError, ValueError) as error:
@@ -63,7 +66,18 @@ def _check_source(path: Path, entrypoint: str, params: tuple[str, ...]) -> tuple
         message = f"must have a function {BUILD_MODEL}. Received: {entrypoint}, which has none."
         return (Problem(field="model.entrypoint", message=message, remedy=f"Add: def {BUILD_MODEL}(**params)."),)
     others = [names[name] for name in COMPANIONS if name in names]
-    return _check_params(names.get(BUILD_MODEL), others, params)
+    problems = _check_params(names.get(BUILD_MODEL), others, params)
+    return problems if data is None else (*problems, *_check_dataset(names, entrypoint, data))
+
+
+def _check_dataset(names: dict[str, ast.AST], entrypoint: str, data: DataSpec) -> tuple[Problem, ...]:
+    """Return what is wrong with `build_dataset`: that it must be there, and take what it is called with."""
+    if BUILD_DATASET not in names and "*" not in names:
+        message = f"needs a function {BUILD_DATASET} in the model file. Received: {entrypoint}, which has none."
+        remedy = f"Add: def {BUILD_DATASET}(split, batch_size, seed)."
+        return (Problem(field="data.source", message=message, remedy=remedy),)
+    known = _list_parameters(names.get(BUILD_DATASET))
+    return () if known is None else find_dataset_problems(known, data)
 
 
 def _top_level_names(tree: ast.Module) -> dict[str, ast.AST]:

@@ -11,10 +11,10 @@ from training.steps.job import run_job
 
 
 def prepare_data(ctx: StepContext) -> dict[str, Any]:
-    """Prepare the data of the pipeline, or find it prepared; a script may have its own.
+    """Prepare the data of the pipeline, or find it prepared; a script and a `build_dataset` have their own.
 
     Returns:
-        `dataset` (its folder), `fingerprint`, `rows`, `validation_rows`, `reused`; nothing for a pipeline without data.
+        `dataset` (its folder), `fingerprint`, `rows`, `validation_rows`, `reused`; nothing where nothing is prepared.
 
     Raises:
         GangerError: The source is unreadable or not what the spec says.
@@ -22,6 +22,9 @@ def prepare_data(ctx: StepContext) -> dict[str, Any]:
     open_run(ctx)
     if ctx.spec.data is None:
         ctx.log("The spec has no `data` block: the script has its own rows.")
+        return {}
+    if ctx.spec.builds_dataset:
+        ctx.log("The rows come from build_dataset of the model file: nothing is prepared.")
         return {}
     payload = {
         "task": "prepare_data",

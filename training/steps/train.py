@@ -51,7 +51,7 @@ def start_training(ctx: StepContext) -> int:
     open_run(ctx)
     machine = read_machine()
     check_run(ctx, machine)
-    dataset = read_dataset(ctx.run) if ctx.spec.data is not None else None
+    dataset = read_dataset(ctx.run) if ctx.spec.prepares_data else None
     initial_model = fetch_initial_model(ctx)
     plan = plan_run(ctx.spec, machine, dataset.facts if dataset else None)
     write_atomic(ctx.run.plan, plan.model_dump_json(indent=2) + "\n")
@@ -101,7 +101,7 @@ def read_training(ctx: StepContext) -> dict[str, Any]:
 def _plan_job(
     ctx: StepContext, plan: RunPlan, machine: MachineFacts, dataset: PreparedDataset | None, initial_model: Path | None
 ) -> JobPlan:
-    if dataset is None or plan.script is not None:
+    if plan.script is not None:
         return plan_script_job(
             plan,
             ctx.spec,
@@ -119,7 +119,7 @@ def _plan_job(
         machine,
         run_id=ctx.run.run_id,
         base_dir=ctx.file.base_dir,
-        dataset=dataset.path,
+        dataset=dataset.path if dataset else None,
         initial_model=initial_model,
         model_dir=ctx.run.model,
         checkpoints=ctx.run.checkpoints,

@@ -12,6 +12,7 @@ from training.plan.render import render_plan
 from training.plan.run_plan import RunPlan, plan_run
 from training.settings import REPOSITORY
 from training.spec.loader import load_pipeline, pipeline_from_mapping
+from training.spec.pipeline import DataSpec
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden"
 PIPELINES = sorted((REPOSITORY / "dags" / "pipelines").glob("*.yaml"))
@@ -113,3 +114,21 @@ def test_the_plan_says_how_long_the_gang_waits_for_slots():
 
     assert "waits" not in render_plan(plan_run(spec, MACHINE, DIGITS))
     assert "seed 7, waits for free slots for at most 90 s" in render_plan(plan_run(patient, MACHINE, DIGITS))
+
+
+@pytest.mark.parametrize(
+    ("train", "line"),
+    [
+        ({}, "steps         counted when the training starts"),
+        ({"steps_per_epoch": 5, "epochs": 2}, "steps         10 = 2 epochs x 5, global batch 64 (32 per replica)"),
+    ],
+)
+def test_rows_of_the_model_file_are_told_with_who_cuts_them(train, line):
+    spec = make_spec()
+    data = DataSpec(source="build_dataset", sharding="own")
+    own = spec.model_copy(update={"data": data, "train": spec.train.model_copy(update=train)})
+
+    lines = render_plan(plan_run(own, MACHINE)).splitlines()
+
+    assert "data          build_dataset of the model file, which gives each replica its own share" in lines
+    assert line in lines

@@ -18,8 +18,9 @@ train:
   engine: tensorflow
 """
 TRAIN_KEYS = (
-    "epochs, batch_size, seed, learning_rate_scaling, warmup_steps, checkpoint, restarts, user_restarts, "
-    "failure_patterns, start_timeout_s, stall_timeout_s, stop_grace_s, timeout_s, script, args, engine, strategy"
+    "epochs, batch_size, seed, steps_per_epoch, learning_rate_scaling, warmup_steps, checkpoint, restarts, "
+    "user_restarts, failure_patterns, start_timeout_s, stall_timeout_s, stop_grace_s, timeout_s, script, args, "
+    "engine, strategy"
 )
 TENSORFLOW = "single, mirrored, multi_worker_mirrored, parameter_server, central_storage, tpu or pipeline"
 

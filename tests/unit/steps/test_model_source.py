@@ -6,12 +6,12 @@ from training.spec.loader import pipeline_from_mapping
 from training.steps.model_source import find_model_problems, imports_mlflow
 
 
-def make_file(folder, text, params=None, entrypoint="net.py"):
+def make_file(folder, text, params=None, entrypoint="net.py", data=None):
     if text is not None:
         (folder / "net.py").write_text(text)
     mapping = {
         "name": "small",
-        "data": {"source": "digits"},
+        "data": data or {"source": "digits"},
         "model": {"entrypoint": entrypoint, "params": params or {}},
         "train": {"engine": "tensorflow"},
     }
@@ -88,3 +88,21 @@ def test_a_file_that_imports_mlflow_is_known(tmp_path, text, imports):
 
 def test_what_has_no_text_imports_nothing(tmp_path):
     assert not imports_mlflow(make_file(tmp_path, None, entrypoint="only.in.the.engine"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["data.source: needs a function build_dataset in the model file"]),
+        ("def build_dataset(split): ...", ["must take batch_size"]),
+        ("def build_dataset(split, batch_size): ...", []),
+        ("from rows import build_dataset", []),
+    ],
+)
+def test_build_dataset_is_looked_for_where_the_rows_come_from_it(tmp_path, text, words):
+    build = "def build_model(): ..."
+    problems = problems_of(tmp_path, f"{build}\n{text}", data={"source": "build_dataset"})
+
+    assert len(problems) == len(words)
+    assert all(word in problem for word, problem in zip(words, problems, strict=True)), problems
+    assert problems_of(tmp_path, build) == []

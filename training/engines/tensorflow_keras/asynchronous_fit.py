@@ -70,13 +70,21 @@ class AsynchronousFit:
         self._sums = [np.asarray(variable.numpy(), np.float64) for variable in self._metrics]
         for batch in range(steps):
             self._callbacks.on_train_batch_begin(batch)
-            self._pending.append(_Step(batch, [self._schedule(share) for share in next(batches)]))
+            self._pending.append(_Step(batch, [self._schedule(share) for share in self._read_shares(batches)]))
             is_last = batch == steps - 1
             self._finish_steps(rest=is_last or self._callbacks.rest_after(len(self._pending)))
             if self._model.stop_training:
                 self._finish_steps(rest=True)
                 break
         self._callbacks.on_epoch_end(epoch, self._read_logs())
+
+    def _read_shares(self, batches: Iterator[Any]) -> Any:
+        """Return the shares of the next step; where there are none, the steps before it are finished first."""
+        try:
+            return next(batches)
+        except tf.errors.OpError:
+            self._finish_steps(rest=True)
+            raise
 
     def _finish_steps(self, *, rest: bool) -> None:
         """Wait for steps that were handed out: for all of them to `rest`, so that nothing changes any more."""

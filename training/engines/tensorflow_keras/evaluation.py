@@ -9,9 +9,12 @@ import keras
 
 from training.data.dataset import open_dataset
 from training.engines.bounds import check_bounds
+from training.engines.tensorflow_keras.rows import HeldOutRows
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
 from training.engines.tensorflow_keras.training_job import require_model
-from training.engines.tensorflow_keras.validating import evaluate_model
+from training.engines.tensorflow_keras.user_dataset import UserDataset
+from training.engines.tensorflow_keras.user_rows import read_held_out
+from training.engines.tensorflow_keras.validating import Evaluation
 from training.entrypoint import parse_entrypoint
 from training.errors import WorkerError
 from training.model_file import load_model_file
@@ -30,25 +33,37 @@ def evaluate(ctx: RankContext) -> None:
     spec = PipelineSpec.model_validate(ctx.payload["spec"])
     prepare_runtime(ctx, spec.train.seed)
     ctx.ready(versions=list_versions(), devices=list_devices())
-    dataset = open_dataset(Path(ctx.payload["dataset"]))
-    rows = dataset.manifest.validation_rows
-    if not rows:  # then nothing is required either: the loader sees to that
-        print("No rows are held out: there is nothing to evaluate on.", flush=True)
-        ctx.result({"metrics": {}, "rows": 0})
-        return
     if spec.train.script is None:
         _import_module(require_model(spec), Path(ctx.payload["base_dir"]))
     ctx.heartbeat("evaluating")
-    try:
-        model = load_keras_model(ctx.payload["model_dir"])
-    except Exception as error:
-        raise WorkerError(
-            f"{ctx.payload['model_dir']} must hold a model. Received: {type(error).__name__}: {error}"
-        ) from error
-    metrics = evaluate_model(model, dataset.validation_x, dataset.validation_y, spec.train.batch_size)
+    # First: it must load without the file, which may give the rows.
+    model = _load_model(ctx) if spec.builds_dataset else None
+    held_out = _open_held_out(ctx, spec)
+    rows = held_out.count() if held_out else 0
+    if held_out is None or not rows:  # then nothing is required either: the loader or the training sees to that
+        print("No rows are held out: there is nothing to evaluate on.", flush=True)
+        ctx.result({"metrics": {}, "rows": 0})
+        return
+    metrics = Evaluation(model or _load_model(ctx)).run(held_out, spec.train.batch_size)
     print(f"{rows} held-out rows: " + "  ".join(f"{name} {value:.6g}" for name, value in metrics.items()), flush=True)
     ctx.result({"metrics": metrics, "rows": rows})
     check_bounds(metrics, spec.evaluate.bounds(), rows)
+
+
+def _open_held_out(ctx: RankContext, spec: PipelineSpec) -> HeldOutRows | None:
+    if spec.data is not None and spec.builds_dataset:
+        file = load_model_file(require_model(spec), Path(ctx.payload["base_dir"]))
+        return read_held_out(UserDataset(file, spec.data, spec.train.seed, ctx.threads), spec.train.batch_size)
+    dataset = open_dataset(Path(ctx.payload["dataset"]))
+    return HeldOutRows(x=dataset.validation_x, y=dataset.validation_y)
+
+
+def _load_model(ctx: RankContext) -> Any:
+    folder = ctx.payload["model_dir"]
+    try:
+        return load_keras_model(folder)
+    except Exception as error:
+        raise WorkerError(f"{folder} must hold a model. Received: {type(error).__name__}: {error}") from error
 
 
 def load_keras_model(folder: str) -> Any:

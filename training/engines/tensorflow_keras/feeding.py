@@ -56,7 +56,7 @@ def feed_rank(
 
     epochs = tf.data.Dataset.range(first_step // per_epoch, -(-last_step // per_epoch))
     steps = epochs.flat_map(read_epoch).map(_choose_reader(dataset))
-    return steps.prefetch(2).with_options(_choose_options(threads))
+    return steps.prefetch(2).with_options(choose_options(threads))
 
 
 def _choose_reader(dataset: Dataset) -> Any:
@@ -75,7 +75,8 @@ def _read_mapped(dataset: Dataset, rows: Any) -> Any:
     )
 
 
-def _choose_options(threads: int) -> Any:
+def choose_options(threads: int) -> Any:
+    """Return how a pipeline is run: in order, on its own few threads, never sharded by TensorFlow."""
     options = tf.data.Options()
     options.deterministic = True
     options.threading.private_threadpool_size = threads  # K12: by default one thread a core in every rank

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import tensorflow as tf
+
 from training.engines.tensorflow_keras.agreement import share_from_chief, unify_weights
-from training.engines.tensorflow_keras.feeding import feed_rank
 from training.engines.tensorflow_keras.fine_tuning import copy_weights, describe_frozen, read_model
 from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
 from training.engines.tensorflow_keras.keras_model import build_keras_model, check_savable
@@ -44,7 +46,7 @@ def run_training(job: TrainingJob) -> None:
     """Train, save and tell the result; returns on all ranks at the same time."""
     job.log(str(job.batches))
     with job.strategy.scope():
-        model = build_keras_model(job.file, job.dataset, job.spec.train.seed, require_model(job.spec).freeze)
+        model = build_keras_model(job.file, job.rows.example, job.spec.train.seed, require_model(job.spec).freeze)
         warmup_updates = job.spec.train.warmup_steps * job.strategy.updates_per_step
         scale_learning_rate(model, choose_factor(job.spec), warmup_updates)
     job.strategy.adopt(model, job.spec.train)
@@ -76,21 +78,30 @@ def tune(job: TrainingJob, model: Any) -> None:
 
 
 def fit(job: TrainingJob, model: Any, progress: Progress, validator: Validator) -> None:
-    """Train from `progress` to the end: the rest of an epoch that was begun, then whole epochs."""
+    """Train from `progress` to the end: the rest of an epoch that was begun, then whole epochs.
+
+    Raises:
+        SpecError: The rows of `build_dataset` have ended too early.
+    """
     per_epoch, epochs = job.batches.steps_per_epoch, job.spec.train.epochs
     callbacks = GangCallbacks(job, model, progress, validator, build_callbacks(job))
     while progress.step < job.total_steps and not callbacks.stopped:
         epoch, done = divmod(progress.step, per_epoch)
         last_epoch = epoch + 1 if done else epochs
         first, last = progress.step, last_epoch * per_epoch
-        job.strategy.fit(
-            model,
-            lambda rank, size: _feed(job, first, last, rank, size),  # noqa: B023 - called at once
-            callbacks,
-            initial_epoch=epoch,
-            epochs=last_epoch,
-            steps_per_epoch=per_epoch - done,
-        )
+        try:
+            job.strategy.fit(
+                model,
+                functools.partial(job.rows.feed, first, last),
+                callbacks,
+                initial_epoch=epoch,
+                epochs=last_epoch,
+                steps_per_epoch=per_epoch - done,
+            )
+        except tf.errors.OpError:
+            if (ended := job.rows.explain(progress.step)) is not None:
+                raise ended from None
+            raise
     callbacks.close()
 
 
@@ -99,7 +110,7 @@ def finish(job: TrainingJob, model: Any, progress: Progress) -> None:
     from training.engines.tensorflow_keras.saving import save_model  # here, since importing MLflow takes 2 s
 
     job.ctx.heartbeat("saving the model")
-    save_model(model, job.dataset, job.file, job.model_dir)
+    save_model(model, job.rows.example[0], job.file, job.model_dir)
     job.ctx.model(job.model_dir)
     job.ctx.result(
         {
@@ -111,17 +122,4 @@ def finish(job: TrainingJob, model: Any, progress: Progress) -> None:
             "weights_norm": norm_weights(model.weights),
             "model": str(job.model_dir),
         }
-    )
-
-
-def _feed(job: TrainingJob, first_step: int, last_step: int, rank: int, world_size: int) -> Any:
-    return feed_rank(
-        job.dataset,
-        job.batches,
-        seed=job.spec.train.seed,
-        first_step=first_step,
-        last_step=last_step,
-        rank=rank,
-        world_size=world_size,
-        threads=job.ctx.threads,
     )

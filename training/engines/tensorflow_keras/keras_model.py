@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 from keras.src.utils.naming import reset_uids
 
-from training.data.dataset import Dataset
 from training.engines.tensorflow_keras.fine_tuning import freeze_layers
+from training.engines.tensorflow_keras.rows import Batch
 from training.engines.tensorflow_keras.shims.symbolic_build import build_from_batch
 from training.errors import SpecError, WorkerError, spec_error
 from training.model_file import BUILD_MODEL, ModelFile
 
-_FEW_ROWS = 2
 #: What Keras asks of classes and functions that it is to find again.
-OWN_CLASSES = "Own layers and losses need @keras.saving.register_keras_serializable() and get_config()."
+OWN_CLASSES = "Own models, layers and losses need @keras.saving.register_keras_serializable() and get_config()."
 
 
-def build_keras_model(file: ModelFile, dataset: Dataset, seed: int, freeze: Sequence[str] = ()) -> Any:
+def build_keras_model(file: ModelFile, example: Batch, seed: int, freeze: Sequence[str] = ()) -> Any:
     """Return the compiled model with all variables made; call it in the strategy's scope.
 
     The random state is set first: the same seed gives the same first weights on every rank and at every number of
@@ -38,14 +37,26 @@ def build_keras_model(file: ModelFile, dataset: Dataset, seed: int, freeze: Sequ
         model.steps_per_execution = 1
     freeze_layers(model, freeze)
     try:
-        build_from_batch(model, dataset.x[:_FEW_ROWS], dataset.y[:_FEW_ROWS])
+        build_from_batch(model, example)
     except Exception as error:
         raise WorkerError(
-            f"the model of {file.entrypoint} must take rows of shape {list(dataset.x.shape[1:])} ({dataset.x.dtype}) "
-            f"with labels of shape {list(dataset.y.shape[1:])} ({dataset.y.dtype}). "
-            f"Received: {type(error).__name__}: {error}"
+            f"the model of {file.entrypoint} must take rows of shape {describe_shape(example[0])} "
+            f"with labels of shape {describe_shape(example[1])}. Received: {type(error).__name__}: {error}"
         ) from error
     return model
+
+
+def describe_shape(example: Any) -> str:
+    """Return shape and type of one row, or of each part that it has.
+
+    >>> describe_shape({"text": np.zeros((2, 5)), "age": np.zeros((2,), "int32")})
+    'text [5] (float64), age [] (int32)'
+    """
+    if isinstance(example, Mapping):
+        return ", ".join(f"{name} {describe_shape(part)}" for name, part in example.items())
+    if isinstance(example, list | tuple):
+        return ", ".join(map(describe_shape, example))
+    return f"{list(example.shape[1:])} ({example.dtype})"
 
 
 def check_savable(model: Any, entrypoint: str) -> None:

@@ -7,26 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import mlflow.tensorflow
-import numpy as np
 
-from training.data.dataset import Dataset
 from training.engines.saved_model import check_saved, describe_signature, gather_code, lift, list_requirements
 from training.engines.tensorflow_keras.keras_model import OWN_CLASSES
 from training.errors import WorkerError
 from training.model_file import ModelFile
 from training.run.atomic import new_folder
 
-_EXAMPLE_ROWS = 2
 #: What loading the model needs; named here because MLflow would run the model in a process of its own to find out.
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "numpy")
 
 
-def save_model(model: Any, dataset: Dataset, file: ModelFile, path: Path) -> None:
+def save_model(model: Any, example: Any, file: ModelFile, path: Path) -> None:
     """Save `model` at `path`, in the place of what an earlier try left there.
 
     Args:
         model: An ordinary model, built outside of any strategy.
-        dataset: Gives the example of an input.
+        example: Features of a few rows.
         file: Where the model's code is; a user's file goes along.
         path: The folder.
 
@@ -34,7 +31,6 @@ def save_model(model: Any, dataset: Dataset, file: ModelFile, path: Path) -> Non
         WorkerError: The model cannot be saved, or what was saved does not load or predicts something else.
         InfrastructureError: The disk is full.
     """
-    example = np.array(dataset.x[:_EXAMPLE_ROWS])
     predicted = model.predict(example, verbose=0)
     with new_folder(path) as folder, tempfile.TemporaryDirectory() as code:
         try:

@@ -12,15 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 
-def build_from_batch(model: Any, x: Any, y: Any) -> None:
+def build_from_batch(model: Any, batch: tuple[Any, ...]) -> None:
     """Create all variables of a compiled model: weights, optimizer, metrics. Call it in the strategy's scope.
 
     Args:
         model: A compiled `keras.Model`.
-        x: Features of a few rows.
-        y: Their labels.
+        batch: Features, labels and perhaps weights of a few rows.
     """
-    model._symbolic_build(data_batch=(x, y))
+    model._symbolic_build(data_batch=batch)
     model._maybe_symbolic_build = _build_nothing
 
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from training.engines.tensorflow_keras.asynchronous_fit import AsynchronousFit, make_update
 from training.engines.tensorflow_keras.observed_step import keep_loss
+from training.engines.tensorflow_keras.shares import cut
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.errors import LaunchError
 from training.plan.tf_config import parse_tf_config
@@ -51,11 +52,15 @@ class ParameterServer(OneProcess):
 
     def fit(self, model: Any, make_dataset: MakeDataset, callbacks: GangCallbacks, **span: int) -> None:
         """Train by `AsynchronousFit`; the chief reads the rows and sends each worker its share."""
-        shares = tf.data.Dataset.zip(tuple(make_dataset(index, self.replicas) for index in range(self.replicas)))
+        shares = make_dataset(0, 1).map(self._cut)
         with keep_loss(model) as train_step:
             update = make_update(self._strategy, model, train_step)
             fitting = AsynchronousFit(model, lambda share: self._coordinator.schedule(update, args=(share,)), callbacks)
             fitting.run(iter(shares), **span)
+
+    def _cut(self, *batch: Any) -> tuple[Any, ...]:
+        """Return the shares of a global batch, one a worker; they are cut here, so that it is read once."""
+        return tuple(cut(batch, index, self.replicas) for index in range(self.replicas))
 
     def needs_own_evaluation_model(self) -> bool:
         """Return True: the chief evaluates on variables of its own."""
