@@ -38,10 +38,8 @@ demo: setup-demo ## Set up, start Airflow and MLflow, train the digits pipeline 
 stop: ## Stop the Airflow and MLflow that `make demo` or `ganger serve` started
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m training.serve stop; else echo "Nothing was started from this checkout."; fi
 
-# Many tests wait, for servers and deadlines: two at a time (tests/conftest.py says which never meet) use both cores.
-JOBS ?= 2
 test: setup-dev ## Set up, then run all tests, real trainings included (PYTEST_ARGS="-k unit" for some)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: lint test ## What CI runs: lint, then all tests
 

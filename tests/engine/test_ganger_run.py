@@ -14,7 +14,7 @@ import pytest
 from training import settings
 from training.tracking.mlflow_client import connect
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("commands")]
+pytestmark = pytest.mark.engine
 DIGITS = settings.REPOSITORY / "dags" / "pipelines" / "digits.yaml"
 TIMEOUT_S = 240
 

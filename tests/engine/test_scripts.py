@@ -12,7 +12,7 @@ from test_ganger_run import ganger, home, list_marked  # noqa: F401 - `home` is 
 from training import settings
 from training.tracking.mlflow_client import connect
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("scripts")]
+pytestmark = pytest.mark.engine
 SCRIPTS = Path(__file__).parent / "user_files" / "scripts"
 SHIPPED = settings.REPOSITORY / "dags" / "pipelines" / "digits_script.yaml"
 
