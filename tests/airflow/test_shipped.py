@@ -17,9 +17,11 @@ from training.run.job import TrackingRef
 from training.settings import REPOSITORY
 from training.spec.loader import load_pipeline
 from training.spec.parallelism import count_processes, count_replicas
+from training.spec.pipeline import PipelineSpec
 
 pytestmark = [pytest.mark.airflow, pytest.mark.engine, pytest.mark.timeout(300)]
-STRATEGIES = ("single", "mirrored", "central_storage", "parameter_server", "horovod")
+KERAS = ("single", "mirrored", "central_storage", "parameter_server", "horovod")
+GLUON = ("mxnet_single", "mxnet_data_parallel", "mxnet_model_parallel", "mxnet_dist_sync", "mxnet_dist_async")
 
 
 @pytest.fixture(scope="module")
@@ -34,35 +36,41 @@ def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_is_a_pipeline_for_each_strategy(bag: DagBag) -> None:
-    """The same model and rows: only what the strategy is and needs differs."""
-    shipped = {name: load_pipeline(REPOSITORY / f"dags/pipelines/digits_{name}.yaml").spec for name in STRATEGIES}
+    """The same rows, and one model for each framework: only what the strategy is and needs differs."""
     digits = load_pipeline(REPOSITORY / "dags/pipelines/digits.yaml").spec
+    models = {"digits": digits.model, "mxnet": load_shipped("mxnet_single").model}
 
     assert digits.train.strategy == "multi_worker_mirrored"
-    for name, spec in shipped.items():
-        assert (spec.train.strategy, f"digits_{name}" in bag.dags) == (name, True)
-        assert (spec.model, spec.data, spec.train.batch_size) == (digits.model, digits.data, digits.train.batch_size)
+    for name in KERAS + GLUON:
+        spec = load_shipped(name)
+        assert (spec.train.strategy, f"digits_{name}" in bag.dags) == (name.removeprefix("mxnet_"), True)
+        assert spec.model == models["mxnet" if name in GLUON else "digits"]
+        assert (spec.data, spec.train.batch_size) == (digits.data, digits.train.batch_size)
+
+
+def load_shipped(name: str) -> PipelineSpec:
+    return load_pipeline(REPOSITORY / f"dags/pipelines/digits_{name}.yaml").spec
 
 
 @pytest.mark.usefixtures("database", "signals")
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", KERAS + GLUON)
 def test_the_pipeline_of_a_strategy_runs(
-    bag: DagBag, shared_home: Path, strategy: str, monkeypatch: pytest.MonkeyPatch
+    bag: DagBag, shared_home: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(settings.HOME, str(shared_home))
-    dag = bag.dags[f"digits_{strategy}"]
-    cluster = load_pipeline(REPOSITORY / f"dags/pipelines/{dag.dag_id}.yaml").spec.cluster
+    dag, spec = bag.dags[f"digits_{name}"], load_shipped(name)
+    strategy, workers, devices = spec.train.strategy, spec.cluster.workers, spec.cluster.devices
 
     run = dag.test(mark_success_pattern="evaluate|register_model")
 
     assert {ti.state for ti in run.get_task_instances()} == {"success"}
     told = run.get_task_instance("train").xcom_pull(task_ids="train")
-    assert told["workers"] == count_processes(strategy, cluster.workers)
+    assert told["workers"] == count_processes(strategy, workers)
     assert told["metrics"]["val_accuracy"] >= 0.9
     folder = RunFolder.of(run_id_of(dag.dag_id, run.run_id))
     assert (folder.model / "MLmodel").exists()
-    said = f"  {count_replicas(strategy, cluster.workers)} replicas  "
-    assert (said in folder.job("train").merged_log.read_text()) is (strategy != "single")
+    replicas = count_replicas(strategy, workers, devices)
+    assert (f"  {replicas} replicas  " in folder.job("train").merged_log.read_text()) is (replicas > 1)
     tracked = TrackingRef.read(folder.tracking)
     assert tracked is not None
     assert tracked.run_id == told["mlflow_run_id"]

@@ -42,16 +42,24 @@ MISTAKEN_FILES = {
 }
 
 
+KEEPING = {"every_steps": 5, "keep": 20}
+LAYERS = {"hidden": [64, 32]}
+TUNED = {"params": LAYERS, "epochs": 1, "freeze": ["hidden*"]}
+
+
 def list_common(site, team):
     """Return the trainings that every synchronous team does, for the law."""
-    yield site.payload(team, "momentum", GLUON_MLP, params=MOMENTUM, checkpoint={"every_steps": 5, "keep": 20})
-    yield site.payload(team, "adam", GLUON_MLP)
+    yield site.payload(team, "momentum", GLUON_MLP, params=LAYERS | MOMENTUM, checkpoint=KEEPING)
+    yield site.payload(team, "adam", GLUON_MLP, params=LAYERS)
     # Not with Adam: the gradient of a key's bias is zero, and it makes whole steps of what rounding leaves of it.
     yield site.payload(team, "transformer", GLUON_TRANSFORMER, params={**MOMENTUM, "learning_rate": 0.01}, epochs=1)
     yield site.payload(team, "user", "gluon/own_net.py", dataset="binary", params={"smoothing": 0.1, "rate": 0.2})
-    yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered", checkpoint={"every_steps": 3, "keep": 9})
-    yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=MOMENTUM)
-    outlier = {"batch_size": 9 if TEAMS_OF_ALL[team].workers == 3 else 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
+    yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=LAYERS | MOMENTUM)
+    yield site.payload(team, "tuned", GLUON_MLP, initial_model=str(site.model(SINGLE, "momentum")), **TUNED)
+    how = TEAMS_OF_ALL[team]
+    if how.strategy != "model_parallel":
+        yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered", checkpoint={"every_steps": 3, "keep": 9})
+    outlier = {"batch_size": 9 if how.workers == 3 else 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
     yield site.payload(team, "outlier", "gluon/line.py", dataset="outlier", **outlier)
 
 
@@ -66,15 +74,18 @@ def list_of_one_process(site):
     for team in GLUON_TEAMS:
         yield from list_common(site, team)
     more = GLUON_MLP, {"dropout": 0.3}
-    yield site.payload(SINGLE, "dropout", *more, checkpoint={"every_steps": 5, "keep": 20})
+    yield site.payload(SINGLE, "dropout", *more, checkpoint=KEEPING)
     yield resumed(site, SINGLE, "dropout_resumed", MIDDLE, "dropout", *more)
     yield resumed(site, SINGLE, "rows_resumed", 9, "rows", "gluon/rows.py", dataset="numbered")
     yield site.payload("gluon-data_parallel-2", "cnn", GLUON_CNN)
     warm = {"params": MOMENTUM, "epochs": 1, "learning_rate_scaling": "linear", "warmup_steps": 10}
     yield site.payload("gluon-data_parallel-2", "linear", GLUON_MLP, **warm)
+    yield from list_placed(site)
+    yield from list_tuned(site)
+    yield site.payload(SINGLE, "received", task="receive")
     yield site.payload(SINGLE, "plain", "gluon/plain.py", dataset="binary", epochs=1)
     yield site.payload(SINGLE, "symbol", "gluon/symbol.py", dataset="binary", epochs=1)
-    yield site.payload(SINGLE, "debugged", GLUON_MLP, hybridize=False)
+    yield site.payload(SINGLE, "debugged", GLUON_MLP, params=LAYERS, hybridize=False)
     held_out = {"dataset": "held_out_outlier", "batch_size": 8, "epochs": 1}
     yield site.payload(SINGLE, "held_out_outlier", "gluon/line.py", **held_out)
     yield resumed(site, SINGLE, "other_params", MIDDLE, "momentum", GLUON_MLP)
@@ -97,11 +108,37 @@ def list_asynchronous(site, team):
     """Return the trainings of ranks that do not wait for each other."""
     params = {"params": {"rate": 0.2, "smoothing": 0.1}, "dataset": "binary"}
     yield site.payload(team, "user", "gluon/own_net.py", **params, checkpoint={"every_steps": 5, "keep": 20})
-    yield site.payload(team, "adam", GLUON_MLP)
-    yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=MOMENTUM)
+    yield site.payload(team, "adam", GLUON_MLP, params=LAYERS)
+    yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=LAYERS | MOMENTUM)
     outlier = {"batch_size": 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
     if TEAMS_OF_ALL[team].workers == 1:
         yield site.payload(team, "outlier", "gluon/line.py", dataset="outlier", **outlier)
+
+
+def list_placed(site):
+    """Return trainings whose blocks are placed by a map, most of which cannot be (K33)."""
+    team = "gluon-model_parallel-2"
+    maps = {
+        "mapped": {"hidden": 1, "output": 0},
+        "unplaced": {"hidden.0": 0, "output": 1},
+        "inside": {"hidden": 0, "hidden.1": 1, "output": 1},
+        "unknown_block": {"hiden": 0, "output": 1},
+    }
+    for name, placement in maps.items():
+        yield site.payload(team, name, GLUON_MLP, params=LAYERS, placement=placement, micro_batches=7)
+    yield site.payload(team, "one_block", "gluon/rows.py", dataset="numbered")
+    yield site.payload(team, "tied", "gluon/tied.py", placement={"0": 0, "1": 1, "2": 1})
+
+
+def list_tuned(site):
+    """Return trainings that start from the model of `momentum`."""
+    other = {"initial_model": str(site.model(SINGLE, "momentum")), "epochs": 1}
+    yield site.payload(SINGLE, "other_head", GLUON_MLP, params={**LAYERS, "classes": 12}, **other)
+    yield site.payload(SINGLE, "other_model", "gluon/own_net.py", dataset="binary", **other)
+    of_cnn = {"initial_model": str(site.model("gluon-data_parallel-2", "cnn")), "freeze": ["features"]}
+    yield site.payload("gluon-data_parallel-2", "tuned_cnn", GLUON_CNN, epochs=1, **of_cnn)
+    yield site.payload(SINGLE, "freeze_unknown", GLUON_MLP, freeze=["hiden"], **other)
+    yield site.payload(SINGLE, "freeze_all", GLUON_MLP, params=LAYERS, freeze=["hidden", "output"], **other)
 
 
 def write_mistaken_files(folder):

@@ -9,16 +9,21 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from gluon_store_probe import receive
+
 from training.engines.mxnet_gluon.evaluation import evaluate
 from training.engines.mxnet_gluon.fitting import run_training
-from training.engines.mxnet_gluon.runtime import list_versions, prepare_seeds
+from training.engines.mxnet_gluon.runtime import list_versions, name_contexts, prepare_seeds
 from training.engines.mxnet_gluon.strategies import start_strategy
 from training.engines.training_job import read_training_job
 from training.run.rank import RankContext
+from training.script.after_import import AfterImport
+from training.script.mlflow_runs import keep_model_file_to_one_run
 
 
 def main():
     ctx = RankContext.read()
+    AfterImport(keep_model_file_to_one_run(ctx)).install()
     prepare_seeds(0)
 
     @functools.cache
@@ -43,10 +48,14 @@ def do(ctx, start):
     if ctx.payload["task"] == "evaluate":
         evaluate(ctx)
         return
+    if ctx.payload["task"] == "receive":
+        ctx.result({"kept": receive()})
+        return
     begin_from = ctx.payload.get("begin_from")
     if begin_from and ctx.is_chief:
         shutil.copytree(begin_from, Path(ctx.payload["checkpoints"]) / Path(begin_from).name)
     strategy = start(ctx.payload["spec"]["train"]["strategy"], ctx.payload["devices"])
+    ctx.ready(replicas=strategy.replicas, devices=name_contexts(strategy.contexts))
     run_training(read_training_job(ctx, strategy))
 
 

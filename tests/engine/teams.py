@@ -61,6 +61,8 @@ GLUON_TEAMS = {
     "gluon-single": Team("single", 1, "mxnet"),
     "gluon-data_parallel-2": Team("data_parallel", 2, "mxnet"),
     "gluon-data_parallel-3": Team("data_parallel", 3, "mxnet"),
+    "gluon-model_parallel-2": Team("model_parallel", 2, "mxnet"),
+    "gluon-model_parallel-3": Team("model_parallel", 3, "mxnet"),
 }
 #: Of MXNet, with a gang each.
 GLUON_GANGS = {

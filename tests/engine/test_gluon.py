@@ -9,7 +9,7 @@ import pytest
 from gang import PYTHONS
 from gluon_tasks import MISTAKEN_FILES, SINGLE
 from teams import BATCH, GLUON_TEAMS, MOMENTUM
-from test_laws import largest_difference
+from test_laws import RELATIVE_TOLERANCE, largest_difference, largest_relative_difference
 
 from training.checkpoints.tensors import read_tensors
 from training.data.batches import order_epoch
@@ -17,6 +17,7 @@ from training.data.batches import order_epoch
 pytestmark = pytest.mark.engine
 #: Promised is 1e-4 relative; measured is 1e-6 at most.
 TOLERANCE = 1e-5
+REPLICATED = [team for team in GLUON_TEAMS if GLUON_TEAMS[team].strategy != "model_parallel"]
 SEVERAL = [team for team in GLUON_TEAMS if team != SINGLE]
 
 
@@ -30,16 +31,21 @@ def newest(gluon, team, name):
 @pytest.mark.parametrize("name", ["momentum", "adam", "transformer", "user"])
 @pytest.mark.parametrize("team", SEVERAL)
 def test_weights_and_optimizer_are_those_of_one_device(gluon, team, name, law_table):
-    """K32: gradients are scaled by the global batch, whatever it is cut into; shapes are known before any copy."""
-    difference = largest_difference(newest(gluon, SINGLE, name), newest(gluon, team, name))
+    """K32: gradients are scaled by the global batch, whatever it is cut into; shapes are known before any copy.
+
+    K21: of 1439 rows, a prime, the same 59 are left out.
+    """
+    alone, together = newest(gluon, SINGLE, name), newest(gluon, team, name)
+    difference = largest_relative_difference(together, alone)
     law_table[str(GLUON_TEAMS[team]), name if name != "user" else "user file"] = difference
-    assert difference < TOLERANCE
+    assert largest_difference(alone, together) < TOLERANCE
+    assert difference < RELATIVE_TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["momentum", "adam", "transformer", "user"])
 @pytest.mark.parametrize("team", SEVERAL)
 def test_metrics_are_those_of_one_device(gluon, team, name):
-    """F1 of the user's file is no mean of what devices have of it."""
+    """F1 of the user's file is no mean of what devices have of it. K29: the rate of each step is the schedule's."""
     alone, together = gluon.metrics(f"{SINGLE}/{name}"), gluon.metrics(f"{team}/{name}")
     for one, other in zip(alone, together, strict=True):
         assert other == pytest.approx(one, rel=1e-5)
@@ -59,13 +65,93 @@ def test_resumed_in_mid_epoch_equals_undisturbed(gluon, team):
     assert 30 < steps[0] <= steps[-1] == 46
 
 
+def test_blocks_are_placed_as_the_map_says(gluon):
+    """K33, K31: in 7 micro-batches, which 60 rows do not divide into, to the weights of one device."""
+    assert "placement: output on device 0; hidden on device 1; 7 micro-batches a step" in gluon.chief.text
+    difference = largest_difference(newest(gluon, SINGLE, "adam"), newest(gluon, "gluon-model_parallel-2", "mapped"))
+    assert difference < TOLERANCE
+
+
+def test_costs_are_balanced_without_a_map(gluon):
+    assert "placement: hidden.0 on device 0; hidden.1, output on device 1; 2 micro-batches a step" in gluon.chief.text
+    assert "placement: embedding, layers.0 on device 0; layers.1 on device 1; normalization, output on device 2" in (
+        gluon.chief.text
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("unplaced", "train.placement: must place every block that has parameters. Received: none for hidden.1."),
+        ("inside", "train.placement: must not place a block inside another one. Received: hidden.1 and hidden."),
+        ("unknown_block", "train.placement: must name blocks of the model. Received: hiden; blocks: hidden, hidden.0,"),
+        (
+            "one_block",
+            "cluster.devices: must be at most the blocks that can be placed. Received: 2 devices; blocks: none.",
+        ),
+        ("tied", "train.placement: must place blocks that share parameters on one device. Received: 0 and 1."),
+    ],
+)
+def test_a_map_that_does_not_do_is_refused(gluon, name, says):
+    """K33: before any training."""
+    failure = gluon.chief.failures[f"gluon-model_parallel-2/{name}"]
+    assert failure["error"] == "SpecError"
+    assert failure["message"].startswith(says)
+    assert gluon.metrics(f"gluon-model_parallel-2/{name}") == []
+
+
+@pytest.mark.parametrize("team", GLUON_TEAMS)
+def test_frozen_blocks_keep_the_weights_that_were_loaded(gluon, team):
+    """All but the last are frozen; tuning obeys the law."""
+    source, tuned = newest(gluon, SINGLE, "momentum"), newest(gluon, team, "tuned")
+    for name in ("hidden.0.weight", "hidden.0.bias", "hidden.1.weight", "hidden.1.bias"):
+        np.testing.assert_array_equal(tuned[f"param.{name}"], source[f"param.{name}"])
+    assert not np.array_equal(tuned["param.output.weight"], source["param.output.weight"])
+    assert largest_difference(newest(gluon, SINGLE, "tuned"), tuned) < TOLERANCE
+    # It went on from there: its first loss is that of a trained model.
+    first = gluon.chief.of(f"{team}/tuned", "step")[0].metrics["loss"]
+    assert first < gluon.chief.of(f"{SINGLE}/momentum", "step")[0].metrics["loss"] / 2
+
+
+def test_frozen_batch_normalization_keeps_its_averages(gluon):
+    source, tuned = (newest(gluon, "gluon-data_parallel-2", name) for name in ("cnn", "tuned_cnn"))
+    for name in (name for name in source if name.startswith("param.")):
+        assert np.array_equal(tuned[name], source[name]) is name.startswith("param.features."), name
+
+
+def test_what_was_loaded_and_frozen_is_said(gluon):
+    text = gluon.chief.text
+    names = "hidden.0.weight, hidden.0.bias, hidden.1.weight, hidden.1.bias, output.weight, output.bias"
+    assert f"6 loaded ({names})" in text
+    assert "frozen: hidden; 330 of 6570 parameters are trained" in text
+    assert "2 of another shape, as built (output.weight, output.bias)" in text
+    assert gluon.chief.result(f"{SINGLE}/other_head")["steps"] == 23
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "other_model",
+            "model.initialize_from: must have at least one parameter with the name and shape of one of the",
+        ),
+        ("freeze_unknown", "model.freeze: must match the name of a block. Received: hiden; blocks: hidden, hidden.0,"),
+        ("freeze_all", "model.freeze: must leave something to be trained. Received: hidden, output."),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(gluon, name, says):
+    failure = gluon.chief.failures[f"{SINGLE}/{name}"]
+    assert failure["error"] == "SpecError"
+    assert failure["message"].startswith(says)
+
+
 def test_resumed_dropout_drops_what_it_would_have(gluon):
     """K35: what a step draws depends on the seed, the step and the rank alone."""
     assert largest_difference(newest(gluon, SINGLE, "dropout"), newest(gluon, SINGLE, "dropout_resumed")) == 0
 
 
 @pytest.mark.parametrize("name", ["rows", "rows_resumed"])
-@pytest.mark.parametrize("team", GLUON_TEAMS)
+@pytest.mark.parametrize("team", REPLICATED)
 def test_every_row_is_taken_once(gluon, team, name):
     """K21, K24: the metrics of an epoch are those of exactly the rows of its steps, also when it was cut off."""
     if name == "rows_resumed":
@@ -99,13 +185,15 @@ def test_infinite_loss_in_validation_stops(gluon):
 
 def test_checkpoint_of_another_training_is_refused(gluon):
     """K36."""
-    assert "model.params was {'optimizer'" in gluon.chief.failures[f"{SINGLE}/other_params"]["message"]
+    assert (
+        "model.params was {'hidden': [64, 32], 'optimizer'" in gluon.chief.failures[f"{SINGLE}/other_params"]["message"]
+    )
 
 
 def test_it_learns(gluon):
     """Batch normalization keeps its averages, the same on all devices."""
     assert gluon.metrics("gluon-data_parallel-2/cnn")[-1]["val_accuracy"] > 0.5
-    assert gluon.metrics(f"{SINGLE}/adam")[-1]["val_accuracy"] > 0.8
+    assert gluon.metrics(f"{SINGLE}/momentum")[-1]["val_accuracy"] > 0.8
     averages = [
         array for name, array in newest(gluon, "gluon-data_parallel-2", "cnn").items() if "running_mean" in name
     ]
@@ -152,26 +240,66 @@ def test_evaluation_equals_the_validation_of_the_last_epoch(gluon):
     assert "f1 must be at least 0.9999" in gluon.chief.failures[f"{SINGLE}/not_reached"]["message"]
 
 
-def test_saved_models_load_anywhere(gluon, tmp_path):
-    """K38: as a symbol or with the code that goes along; with nothing of Ganger, from another folder."""
+@pytest.mark.parametrize("team", GLUON_TEAMS)
+def test_devices_are_those_of_the_plan(gluon, team):
+    """K12: as many contexts, each with a queue of its own."""
+    (ready,) = gluon.chief.of(f"{team}/adam", "ready")
+    devices = GLUON_TEAMS[team].devices
+    assert ready.devices == tuple(f"CPU:{index}" for index in range(devices))
+    assert ready.replicas == (devices if team in REPLICATED else 1)
+
+
+def test_what_a_model_file_logs_makes_no_run_of_its_own(gluon):
+    """K39."""
+    assert "Ignored: http://127.0.0.1:9/nobody-listens-here" in gluon.chief.text
+    assert "what the code logs to MLflow is not kept" in gluon.chief.text
+    assert list((gluon.folder / "tmp" / "mlflow-of-rank-0").glob("0/*/params/own"))
+
+
+@pytest.fixture(scope="module")
+def loaded(gluon, tmp_path_factory):
+    """Saved models by label, as they are loaded with nothing of Ganger, from another folder: outputs and signature."""
     code = (
         "import json, sys, mlflow, numpy as np\n"
         "sys.modules['training'] = None\n"
-        "x = np.linspace(0, 1, 24, dtype=np.float32).reshape(2, 12)\n"
         "for path in sys.argv[1:]:\n"
         "    model = mlflow.pyfunc.load_model(path)\n"
-        "    print(json.dumps([model.predict(x).tolist(), str(model.metadata.signature)]))\n"
+        "    columns = model.metadata.signature.inputs.inputs[0].shape[1]\n"
+        "    x = np.linspace(0, 1, 2 * columns, dtype=np.float32).reshape(2, columns)\n"
+        "    print('LOADED', json.dumps([model.predict(x).tolist(), str(model.metadata.signature)]))\n"
     )
-    names = ["user", "plain", "symbol"]
-    paths = [str(gluon.site.model(SINGLE, name)) for name in names]
-    env = {**os.environ, "PYTHONPATH": ""}
+    labels = [f"{SINGLE}/{name}" for name in ("user", "plain", "symbol")]
+    labels += [f"{team}/{name}" for team in GLUON_TEAMS for name in ("adam", "transformer")]
+    labels += ["gluon-data_parallel-2/cnn"]
     answer = subprocess.run(
-        [str(PYTHONS["mxnet"]), "-c", code, *paths], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        [str(PYTHONS["mxnet"]), "-c", code, *(str(gluon.site.model(*label.split("/"))) for label in labels)],
+        cwd=tmp_path_factory.mktemp("elsewhere"),
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert answer.returncode == 0, answer.stderr
-    for line in answer.stdout.splitlines()[-3:]:
-        outputs, signature = json.loads(line)
+    lines = [line.removeprefix("LOADED ") for line in answer.stdout.splitlines() if line.startswith("LOADED ")]
+    return dict(zip(labels, map(json.loads, lines), strict=True))
+
+
+def test_saved_models_load_anywhere(gluon, loaded):
+    """K38: as a symbol or with the code that goes along, with a signature."""
+    for name in ("user", "plain", "symbol"):
+        outputs, signature = loaded[f"{SINGLE}/{name}"]
         assert np.shape(outputs) == (2, 2)
         assert "Tensor('float32', (-1, 12))" in signature
+    assert np.shape(loaded["gluon-data_parallel-2/cnn"][0]) == (2, 10)
     said = gluon.chief.text
     assert "the model will be saved as its parameters: it loads with the code of gluon/plain.py" in said
+    assert "Add type hints" not in said  # MLflow's advice to the class that loads it, which nobody can follow
+
+
+@pytest.mark.parametrize("name", ["adam", "transformer"])
+@pytest.mark.parametrize("team", GLUON_TEAMS)
+def test_saved_model_predicts_what_that_of_one_device_does(loaded, team, name):
+    """K38: wherever its blocks and its trainers' states were."""
+    outputs, signature = loaded[f"{team}/{name}"]
+    assert "Tensor('float32', (-1, 64))" in signature
+    np.testing.assert_allclose(outputs, loaded[f"{SINGLE}/{name}"][0], rtol=1e-4, atol=1e-5)

@@ -55,6 +55,15 @@ def test_resumed_in_mid_epoch_equals_undisturbed(gluon, several):
     assert together == pytest.approx(gluon.metrics(f"{SINGLE}/momentum")[-1], rel=1e-5)
 
 
+def test_tuning_with_frozen_blocks_obeys_the_law(gluon, several):
+    assert largest_difference(newest(gluon, SINGLE, "tuned"), newest_of(several, "tuned")) < TOLERANCE
+
+
+def test_server_keeps_what_it_received(gluon):
+    """K35: MXNet computes later, and the network's memory of what came is gone by then."""
+    assert gluon.chief.result(f"{SINGLE}/received")["kept"] == [[2.0] * 4] * 3
+
+
 def test_every_row_is_taken_once(gluon, several):
     """K21, K24."""
     labels = np.load(gluon.site.datasets["numbered"] / "train_y.npy")

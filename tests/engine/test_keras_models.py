@@ -25,7 +25,11 @@ def test_shims_are_still_needed(two, name):
         ("returns_nothing", "SpecError", "Received: nothing. Does it end in `return model`?"),
         ("not_compiled", "SpecError", "a model that is not compiled. Call model.compile"),
         ("legacy", "SpecError", "a model of tf_keras, the legacy Keras 2. Import keras"),  # K09
-        ("unregistered", "WorkerError", "Own models, layers and losses need @keras.saving.register_keras_serializable()"),
+        (
+            "unregistered",
+            "WorkerError",
+            "Own models, layers and losses need @keras.saving.register_keras_serializable()",
+        ),
         ("raises", "KeyError", "width"),
         ("wrong_shape", "WorkerError", "must take rows of shape [64] (float32)"),
         (

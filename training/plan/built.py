@@ -19,7 +19,7 @@ from training.spec.wording import list_words
 STRATEGIES: dict[str, tuple[str, ...]] = {
     "tensorflow": ("single", "mirrored", "multi_worker_mirrored", "parameter_server", "central_storage", "tpu"),
     "horovod": ("horovod",),
-    "mxnet": ("single", "data_parallel", "dist_sync", "dist_async"),
+    "mxnet": ("single", "data_parallel", "dist_sync", "dist_async", "model_parallel"),
 }
 #: Strategies under which a script runs: it makes its own strategy, so that those of one process are all `single`.
 SCRIPT_STRATEGIES = ("single", "multi_worker_mirrored", "parameter_server", "horovod")

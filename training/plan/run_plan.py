@@ -15,10 +15,12 @@ from training.plan.built import choose_environment, find_unbuilt
 from training.plan.facts import DataFacts
 from training.plan.job import FailurePatternPlan, LimitsPlan
 from training.plan.machine import MachineFacts
+from training.plan.micro_batches import choose_micro_batches, describe_step
 from training.plan.placement import RankPlacement, place_ranks
 from training.plan.ranks import choose_ports, choose_ranks, place_services, render_rank_env
 from training.spec.parallelism import count_devices, count_processes, count_replicas, list_smaller
 from training.spec.pipeline import PipelineSpec
+from training.spec.train import TrainSpec
 
 
 class _Plan(BaseModel):
@@ -110,7 +112,7 @@ class RunPlan(_Plan):
     ranks: tuple[RankPlan, ...]
     services: tuple[ServicePlan, ...] = ()
     devices: int = 1
-    """Devices that each rank computes on, each a replica."""
+    """Devices that each rank computes on: each a replica, or with some of the blocks."""
     ports: tuple[str, ...] = ()
     limits: LimitsPlan
     queue_timeout_s: float | None = None
@@ -198,7 +200,14 @@ def _note_workers(spec: PipelineSpec, processes: int, devices: int) -> list[str]
     if processes == workers:
         return []
     what = f"{devices} devices of one process" if devices > 1 else "one process, whatever cluster.workers says"
-    return [f"strategy {strategy} trains with {what}"]
+    return [f"strategy {strategy} trains with {what}", *_note_blocks(spec.train, devices)]
+
+
+def _note_blocks(train: TrainSpec, devices: int) -> list[str]:
+    if train.engine != "mxnet" or train.strategy != "model_parallel":
+        return []
+    parts = choose_micro_batches(train.micro_batches, devices, train.batch_size)
+    return [f"placement: {describe_step(train.placement, parts)}"]
 
 
 def plan_limits(spec: PipelineSpec) -> LimitsPlan:

@@ -23,6 +23,7 @@ from training.spec.parallelism import (
     DEVICE_STRATEGIES,
     ELASTIC_STRATEGIES,
     SERVER_STRATEGIES,
+    count_devices,
     count_replicas,
     list_smaller,
 )
@@ -136,6 +137,45 @@ def check_reduction(reduction: str | None, workers: int) -> Mistake | None:
     return Mistake(path=("train", "reduction"), message=message, remedy=remedy)
 
 
+def check_placement(
+    strategy: str, placement: Mapping[str, object] | None, workers: int, devices: int | None
+) -> Mistake | None:
+    """Require that blocks are placed on devices of the one process, and that each device gets some (K33)."""
+    path = ("train", "placement")
+    if not placement:
+        return None
+    if strategy != "model_parallel":
+        message = f"must not be given with strategy `{strategy}`, which puts whole blocks on devices."
+        return Mistake(path=path, message=message, remedy="Leave it out, or set train.strategy to model_parallel.")
+    count = count_devices(strategy, workers, devices)
+    for block, device in placement.items():
+        if not isinstance(device, int):
+            message = f"must be the number of a device of the one process: none lies elsewhere. Received: {device}."
+            return Mistake(path=(*path, block), message=message, remedy=f"Give 0 to {count - 1}.")
+        if device >= count:
+            message = f"must be one of the {count} devices, which count from 0. Received: {device}."
+            return Mistake(path=(*path, block), message=message, remedy="Choose another one, or raise cluster.devices.")
+    empty = [str(device) for device in range(count) if device not in placement.values()]
+    if empty:
+        message = f"must give each of the {count} devices a block. Received: none for {list_words(empty)}."
+        return Mistake(path=path, message=message, remedy="Lower cluster.devices, or place a block there.")
+    return None
+
+
+def check_micro_batches(strategy: str, micro_batches: int | None, batch_size: int) -> Mistake | None:
+    """Require micro-batches that each have a row, of a strategy that makes them (K31)."""
+    path = ("train", "micro_batches")
+    if micro_batches is None:
+        return None
+    if strategy != "model_parallel":
+        message = f"must not be given with strategy `{strategy}`. Received: {micro_batches}."
+        return Mistake(path=path, message=message, remedy="Leave it out, or set train.strategy to model_parallel.")
+    if micro_batches > batch_size:
+        message = f"must be at most the {batch_size} rows of a batch. Received: {micro_batches}."
+        return Mistake(path=path, message=message, remedy="Lower it, or raise train.batch_size.")
+    return None
+
+
 def check_batch_size(
     strategy: str, batch_size: int, workers: int, devices: int | None = None, script: str | None = None
 ) -> Mistake | None:
@@ -204,6 +244,8 @@ _RULES: Final = (
         check=check_min_workers,
         needs=("train.strategy", "train.batch_size", "cluster.workers", "cluster.min_workers", "train.script"),
     ),
+    _Rule(check=check_placement, needs=("train.strategy", "train.placement", "cluster.workers", "cluster.devices")),
+    _Rule(check=check_micro_batches, needs=("train.strategy", "train.micro_batches", "train.batch_size")),
     _Rule(check=check_reduction, needs=("train.reduction", "cluster.workers")),
     _Rule(
         check=check_batch_size,

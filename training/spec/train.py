@@ -85,6 +85,10 @@ class MXNetTrain(_Train):
     """The framework."""
     strategy: Literal["single", "data_parallel", "dist_sync", "dist_async", "model_parallel"] = "single"
     """How the work is distributed."""
+    micro_batches: PositiveInt | None = None
+    """Parts of a step's rows that devices work on at once, with `model_parallel`; by default as many as devices."""
+    placement: dict[Text, Count | Text] = {}
+    """Name of a block to the number of its device, with `model_parallel`; by default parameters are balanced."""
     hybridize: Flag = True
     """Whether blocks are compiled at their first call; switch it off to look into them with a debugger."""
 

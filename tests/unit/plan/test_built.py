@@ -42,7 +42,7 @@ def test_a_tpu_that_is_not_there_is_refused_in_a_sentence():
     )
 
 
-@pytest.mark.parametrize(("engine", "strategy"), [("mxnet", "model_parallel"), ("tensorflow", "pipeline")])
+@pytest.mark.parametrize(("engine", "strategy"), [("tensorflow", "pipeline")])
 def test_unbuilt_strategies_are_refused_by_name(engine, strategy):
     (problem,) = check_preflight(make_spec(engine, strategy), machine(tensorflow="", mxnet=""))
 

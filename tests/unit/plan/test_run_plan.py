@@ -104,7 +104,7 @@ def test_the_plan_says_what_is_not_built():
         "train.strategy: engine tensorflow with strategy pipeline is not built yet. "
         "Built: tensorflow/single, tensorflow/mirrored, tensorflow/multi_worker_mirrored, tensorflow/parameter_server, "
         "tensorflow/central_storage, tensorflow/tpu, horovod/horovod, mxnet/single, mxnet/data_parallel, "
-        "mxnet/dist_sync, mxnet/dist_async.",
+        "mxnet/dist_sync, mxnet/dist_async, mxnet/model_parallel.",
     )
 
 

@@ -6,35 +6,46 @@ from pathlib import Path
 
 import pytest
 
+from training.errors import SpecError
 from training.launch.api import LaunchOrder
 from training.launch.environment import render_rank_environment
-from training.plan.built import STRATEGIES, check_preflight
+from training.plan.built import STRATEGIES, check_preflight, choose_environment
+from training.plan.facts import DataFacts
 from training.plan.job import TrackingPlan
 from training.plan.jobs import plan_train_job
 from training.plan.machine import EnvironmentFacts, HostFacts, MachineFacts
 from training.plan.run_plan import plan_run
 from training.plan.tf_config import parse_tf_config
 from training.spec.loader import pipeline_from_mapping
+from training.spec.parallelism import count_replicas
 
 MACHINE = MachineFacts(
     hosts=(HostFacts(cores=4, slots=4, tpu=True, interfaces=("lo", "eth0")),),
-    environments={name: EnvironmentFacts(name=name, python="python") for name in ("tensorflow", "control")},
+    environments={name: EnvironmentFacts(name=name, python="python") for name in ("tensorflow", "mxnet", "control")},
 )
-PORTS = {f"rank-{index}": 9000 + index for index in range(4)} | {"rendezvous": 9010}
-BUILT = [(engine, strategy) for engine in ("tensorflow", "horovod") for strategy in STRATEGIES[engine]]
+ROWS = DataFacts(rows=610, validation_rows=0, feature_shape=(64,))
+BUILT = [(engine, strategy) for engine, strategies in STRATEGIES.items() for strategy in strategies]
 
 
-@pytest.fixture(params=BUILT, ids=[strategy for _, strategy in BUILT])
-def spec(request):
-    engine, strategy = request.param
+def make_spec(engine, strategy, batch_size=60):
     mapping = {
         "name": "small",
         "data": {"source": "digits"},
         "model": {"entrypoint": "training.models.mlp"},
-        "train": {"engine": engine, "strategy": strategy, "batch_size": 60},
+        "train": {"engine": engine, "strategy": strategy, "batch_size": batch_size},
         "cluster": {"workers": 2},
     }
     return pipeline_from_mapping(mapping, Path.cwd()).spec
+
+
+@pytest.fixture(params=BUILT, ids=[f"{engine}-{strategy}" for engine, strategy in BUILT])
+def built(request):
+    return request.param
+
+
+@pytest.fixture
+def spec(built):
+    return make_spec(*built)
 
 
 def plan_job(spec, uri="", **more):
@@ -47,7 +58,8 @@ def render_environments(spec, inherited):
     """Return the whole environment of each process of the training."""
     job = plan_job(spec)
     order = LaunchOrder(plan=job, folder=Path("/job"), mark="r/train")
-    return [render_rank_environment(order, process, inherited, PORTS) for process in job.processes]
+    ports = {name: 9000 + number for number, name in enumerate(job.ports)}
+    return [render_rank_environment(order, process, inherited, ports) for process in job.processes]
 
 
 def test_no_process_is_told_of_another_cluster(spec):
@@ -63,11 +75,12 @@ def test_no_process_is_told_of_another_cluster(spec):
 
 def test_an_engine_that_is_absent_or_broken_is_told_before_anything_starts(spec):
     """K07."""
-    broken = "horovod 0.28.1 is not installed. Run: ganger env build tensorflow"
+    name = choose_environment(spec)
+    broken = f"horovod 0.28.1 is not installed. Run: ganger env build {name}"
     absent = check_preflight(spec, replace(MACHINE, environments={}))
-    found = {"tensorflow": EnvironmentFacts(name="tensorflow", python="python", problem=broken)}
+    found = {name: EnvironmentFacts(name=name, python="python", problem=broken)}
     assert [str(problem) for problem in absent] == [
-        "train.engine: the tensorflow environment is absent. Run: ganger env build tensorflow"
+        f"train.engine: the {name} environment is absent. Run: ganger env build {name}"
     ]
     assert [problem.message for problem in check_preflight(spec, replace(MACHINE, environments=found))] == [broken]
 
@@ -107,6 +120,18 @@ def test_ranks_of_one_machine_meet_on_its_loopback_interface(spec):
         assert all("127.0.0.1" in text for text in addresses)
         if "HOROVOD_RANK" in env:
             assert env["HOROVOD_GLOO_IFACE"] == "lo"
+
+
+@pytest.mark.parametrize("batch_size", [61, 1])
+def test_a_batch_that_cannot_be_cut_into_equal_shares_is_refused(built, batch_size):
+    """K22: the size is that of all replicas together, under any strategy."""
+    engine, strategy = built
+    if count_replicas(strategy, workers=2) == 1:
+        plan = plan_run(make_spec(engine, strategy, batch_size), MACHINE, ROWS)
+        assert (plan.steps.global_batch_size, plan.steps.per_rank_batch_size) == (batch_size, batch_size)
+        return
+    with pytest.raises(SpecError, match=rf"train.batch_size: must be a multiple of the 2 .*Received: {batch_size}"):
+        make_spec(engine, strategy, batch_size)
 
 
 def test_threads_of_all_that_compute_fill_the_cores_and_no_more(spec):

@@ -42,3 +42,43 @@ def test_a_script_cuts_its_own_batches_and_may_have_its_own_rows(train):
 @pytest.mark.parametrize(("fraction", "require"), [(0.0, {}), (0.1, {"accuracy": 0.9})])
 def test_neither_alone_is_a_mistake(fraction, require):
     assert load(fraction, require).spec.data.validation_fraction == fraction
+
+
+def load_placed(strategy="model_parallel", devices=2, batch_size=32, **train):
+    mapping = {
+        "name": "placed",
+        "data": {"source": "digits"},
+        "model": {"entrypoint": "training.models.gluon_mlp"},
+        "train": {"engine": "mxnet", "strategy": strategy, "batch_size": batch_size, **train},
+        "cluster": {} if strategy == "single" else {"devices": devices},
+    }
+    return pipeline_from_mapping(mapping, Path.cwd()).spec.train
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        (
+            {"placement": {"a": 0, "b": 2}},
+            "train.placement.b: must be one of the 2 devices, which count from 0. Received: 2.",
+        ),
+        (
+            {"placement": {"a": 0, "b": "node-b:0"}},
+            "train.placement.b: must be the number of a device of the one process",
+        ),
+        ({"placement": {"a": 0}}, "train.placement: must give each of the 2 devices a block. Received: none for 1."),
+        ({"placement": {"a": 0}, "strategy": "single"}, "train.placement: must not be given with strategy `single`"),
+        ({"micro_batches": 33}, "train.micro_batches: must be at most the 32 rows of a batch. Received: 33."),
+        ({"micro_batches": 2, "strategy": "data_parallel"}, "train.micro_batches: must not be given with strategy"),
+    ],
+)
+def test_blocks_and_micro_batches_that_do_not_fit_are_refused(how, says):
+    """K31, K33."""
+    with pytest.raises(SpecError) as caught:
+        load_placed(**how)
+    assert says in str(caught.value)
+
+
+def test_blocks_may_be_placed_on_all_devices():
+    train = load_placed(placement={"a": 0, "b": 1, "c": 0}, micro_batches=5, batch_size=33)
+    assert (train.placement, train.micro_batches) == ({"a": 0, "b": 1, "c": 0}, 5)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import mxnet as mx
+from mxnet import gluon
 
 from training.checkpoints.tensors import read_tensors
 from training.engines.load_report import LoadReport
@@ -67,7 +68,8 @@ def copy_weights(source: Arrays, net: Any) -> LoadReport:
 def freeze_blocks(net: Any, patterns: Sequence[str]) -> tuple[str, ...]:
     """Set the blocks that match a pattern (as of a shell: `features*`) to be not trained; return their names.
 
-    Names are as in those of parameters: `features` holds `features.0`.
+    Names are as in those of parameters: `features` holds `features.0`. Batch normalization inside them goes by the
+    averages that it has, and leaves them as they are.
 
     Raises:
         SpecError: A pattern matches no block.
@@ -83,16 +85,23 @@ def freeze_blocks(net: Any, patterns: Sequence[str]) -> tuple[str, ...]:
     for name in frozen:
         for parameter in blocks[name].collect_params().values():
             parameter.grad_req = "null"
+        blocks[name].apply(_keep_averages)
     return tuple(frozen)
 
 
+def _keep_averages(block: Any) -> None:
+    if isinstance(block, gluon.nn.BatchNorm):
+        block._kwargs["use_global_stats"] = True  # there is no public way after it was made
+
+
 def describe_frozen(net: Any, patterns: Sequence[str]) -> str:
-    """Return which blocks are not trained, in words; empty when `patterns` is."""
+    """Return which blocks are not trained, in words, without those inside them; empty when `patterns` is."""
     matching = [name for name, _ in iter_blocks(net) if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
+    outer = [name for name in matching if not any(name.startswith(f"{other}.") for other in matching)]
     parameters = [parameter for _, parameter in iter_parameters(net)]
     trained = sum(math.prod(parameter.shape) for parameter in parameters if parameter.grad_req != "null")
     every = sum(math.prod(parameter.shape) for parameter in parameters)
-    return f"{', '.join(matching)}; {trained} of {every} parameters are trained" if matching else ""
+    return f"{', '.join(outer)}; {trained} of {every} parameters are trained" if outer else ""
 
 
 def iter_blocks(net: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

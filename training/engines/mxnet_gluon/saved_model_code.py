@@ -5,7 +5,6 @@ It must import nothing of Ganger: whoever serves a model need not have it.
 
 import importlib
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,6 @@ import numpy as np
 from mlflow.pyfunc import PythonModel
 from mxnet import gluon
 from safetensors.numpy import load_file
-
-# What `predict` takes is said by the signature that is saved with the model.
-warnings.filterwarnings("ignore", message=".*Add type hints to the `predict` method", category=UserWarning)
 
 
 class SavedBlock(PythonModel):  # type: ignore[misc]  # MLflow is no package of the checker's
@@ -43,11 +39,11 @@ class SavedBlock(PythonModel):  # type: ignore[misc]  # MLflow is no package of 
             parameter.initialize(init=mx.init.Zero(), ctx=mx.cpu(0), force_reinit=True)
             parameter.set_data(mx.nd.array(array, dtype=array.dtype))
 
-    # No annotation of `model_input`: MLflow would take it for the signature of the model.
-    def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
+    # MLflow warns of a `predict` without annotations; from arrays, and from few types besides, it makes no signature.
+    def predict(self, context: Any, model_input: np.ndarray, params: Any = None) -> np.ndarray:
         """Return the outputs of the block for rows."""
         rows = np.asarray(model_input, dtype=self.dtype)
-        return self.net(mx.nd.array(rows, dtype=rows.dtype)).asnumpy()
+        return np.asarray(self.net(mx.nd.array(rows, dtype=rows.dtype)).asnumpy())
 
 
 mlflow.models.set_model(SavedBlock())

@@ -29,7 +29,14 @@ class StoreUpdates:
         self._updater = mx.optimizer.get_updater(optimizer)
 
     def __call__(self, key: int, received: Any, stored: Any) -> None:
-        """Do what `key` says with an array and the one that is kept under its number."""
+        """Do what `key` says with an array and the one that is kept under its number; returns when that is done.
+
+        What was received lies in memory of the network, and is gone then. MXNet itself waits for `stored` alone.
+        """
+        self._obey(key, received, stored)
+        mx.nd.waitall()
+
+    def _obey(self, key: int, received: Any, stored: Any) -> None:
         if is_sum(key):
             stored += received
             return

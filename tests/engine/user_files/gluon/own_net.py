@@ -1,8 +1,13 @@
 """A file of somebody: an own block, initialized by the user, a rate schedule, a loss, metrics that are no means."""
 
+import mlflow
 import mxnet as mx
 from mxnet import gluon
 from mxnet.gluon import nn
+
+mlflow.set_tracking_uri("http://127.0.0.1:9/nobody-listens-here")  # K39
+with mlflow.start_run():
+    mlflow.log_param("own", "net")
 
 
 class Scale(gluon.HybridBlock):

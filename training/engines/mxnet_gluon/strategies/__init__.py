@@ -14,6 +14,7 @@ _BUILT = {
     "data_parallel": ("data_parallel", "DataParallel"),
     "dist_sync": ("dist_sync", "DistSync"),
     "dist_async": ("dist_async", "DistAsync"),
+    "model_parallel": ("model_parallel", "ModelParallel"),
 }
 
 
