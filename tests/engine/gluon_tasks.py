@@ -83,6 +83,8 @@ def list_of_one_process(site):
     yield from list_placed(site)
     yield from list_tuned(site)
     yield site.payload(SINGLE, "received", task="receive")
+    yield site.payload(SINGLE, "numbers", "gluon/bare.py", dataset="numbered", epochs=1)
+    yield site.payload(SINGLE, "classes", "gluon/bare.py", dataset="binary", params={"units": 2}, epochs=1)
     yield site.payload(SINGLE, "plain", "gluon/plain.py", dataset="binary", epochs=1)
     yield site.payload(SINGLE, "symbol", "gluon/symbol.py", dataset="binary", epochs=1)
     yield site.payload(SINGLE, "debugged", GLUON_MLP, params=LAYERS, hybridize=False)

@@ -212,6 +212,17 @@ def test_learning_rate_is_scaled_and_warmed_up(gluon):
     assert len(set(rates)) > 1
 
 
+def test_defaults_go_by_the_labels(gluon):
+    """Half the squared difference for numbers, cross-entropy for classes; Adam with a rate of 0.001."""
+    numbers, classes = (gluon.metrics(f"{SINGLE}/{name}")[0] for name in ("numbers", "classes"))
+    assert numbers.keys() == {"loss", "mae", "mse", "val_loss", "val_mae", "val_mse"}
+    assert numbers["val_loss"] == pytest.approx(numbers["val_mse"] / 2, rel=1e-5)
+    assert numbers["val_mae"] ** 2 < numbers["val_mse"]
+    assert classes.keys() == {"loss", "accuracy", "val_loss", "val_accuracy"}
+    for name in ("numbers", "classes"):
+        assert gluon.chief.of(f"{SINGLE}/{name}", "step")[-1].metrics["learning_rate"] == pytest.approx(0.001)
+
+
 def test_hybridized_or_not_it_trains_the_same(gluon):
     assert largest_difference(newest(gluon, SINGLE, "adam"), newest(gluon, SINGLE, "debugged")) < TOLERANCE
 

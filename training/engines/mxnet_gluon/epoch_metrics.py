@@ -40,7 +40,7 @@ class EpochMetrics:
         self._loss += float(np.sum(losses, dtype=np.float64))
         self._rows += len(losses)
         for metric in self._metrics:
-            metric.update([labels], [outputs])
+            count_rows(metric, labels, outputs)
 
     def read(self) -> dict[str, float]:
         """Return the values by name, over the rows that were counted."""
@@ -75,6 +75,20 @@ class EpochMetrics:
         for number, counters in enumerate(self._counters):
             for depth, (owner, name) in enumerate(counters):
                 yield f"metric.{number}.{depth}.{name}", owner, name
+
+
+def count_rows(metric: Any, labels: Any, outputs: Any) -> None:
+    """Have a metric count rows. Each of a batch counts alike: MXNet's `MAE` and `MSE` would count a batch as one.
+
+    The last batch of the held-out rows is smaller than the others.
+    """
+    if type(metric) not in (mx.metric.MAE, mx.metric.MSE):
+        metric.update([labels], [outputs])
+        return
+    total, rows = metric.sum_metric, metric.num_inst
+    metric.update([labels], [outputs])
+    metric.sum_metric = total + len(labels) * (metric.sum_metric - total)
+    metric.num_inst = rows + len(labels)
 
 
 def add_up_state(strategy: AddsUp, state: Arrays) -> Arrays:
