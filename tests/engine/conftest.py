@@ -50,7 +50,7 @@ class Site:
         cluster = more.pop("cluster", {})
         freeze = more.pop("freeze", [])
         how = TEAMS_OF_ALL[team]
-        train = {"engine": how.engine, "strategy": how.strategy, "epochs": 2, "batch_size": BATCH, **more}
+        train = {**how.train, "epochs": 2, "batch_size": BATCH, **more}
         spec = PipelineSpec.model_validate(
             {
                 "name": "test",
@@ -172,7 +172,7 @@ def make_archives(root):
 
 def start(site, team, tasks, program="trainings.py", **payload):
     how = TEAMS_OF_ALL[team]
-    payload = {"tasks": tasks, "devices": how.devices, "engine": how.engine, **payload}
+    payload = {"tasks": tasks, "devices": how.devices, "engine": how.framework or how.engine, **payload}
     spec = PipelineSpec.model_validate(tasks[0]["spec"])
     ranks = run_gang(site.root / f"gang-{team}-{tasks[0]['name']}", [HERE / program], payload, spec)
     for rank in ranks:

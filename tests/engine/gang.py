@@ -9,7 +9,7 @@ from pathlib import Path
 
 from training import settings
 from training.launch.environment import fill_ports, render_thread_variables
-from training.plan.built import choose_environment
+from training.plan.framework import choose_environment
 from training.plan.job import JobPlan, ProcessPlan
 from training.plan.machine import HostFacts
 from training.plan.placement import place_ranks

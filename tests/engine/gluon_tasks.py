@@ -104,6 +104,8 @@ def list_of_gang(site, team):
     """Return the trainings of a gang of several processes."""
     yield from list_common(site, team)
     yield site.payload(team, "seeded", "gluon/seeded.py", dataset="binary", epochs=1)
+    if "horovod" in team:
+        yield site.payload(team, "fp16", GLUON_MLP, params=LAYERS | MOMENTUM, compression="fp16")
 
 
 def list_asynchronous(site, team):

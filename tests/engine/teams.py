@@ -17,9 +17,16 @@ class Team:
     strategy: str
     workers: int
     engine: str = "tensorflow"
+    framework: str | None = None
 
     def __str__(self):
-        return f"{self.engine}/{self.strategy} of {self.workers}"
+        return f"{self.framework or self.engine}/{self.strategy} of {self.workers}"
+
+    @property
+    def train(self):
+        """What it says in the block `train`."""
+        framework = {"framework": self.framework} if self.framework else {}
+        return {"engine": self.engine, "strategy": self.strategy, **framework}
 
     @property
     def processes(self):
@@ -68,6 +75,8 @@ GLUON_TEAMS = {
 GLUON_GANGS = {
     "gluon-dist_sync-2": Team("dist_sync", 2, "mxnet"),
     "gluon-dist_sync-3": Team("dist_sync", 3, "mxnet"),
+    "gluon-horovod-2": Team("horovod", 2, "horovod", "mxnet"),
+    "gluon-horovod-3": Team("horovod", 3, "horovod", "mxnet"),
     "gluon-dist_async-1": Team("dist_async", 1, "mxnet"),
     "gluon-dist_async-2": Team("dist_async", 2, "mxnet"),
 }

@@ -89,6 +89,14 @@ def test_ranks_start_from_the_chief_s_weights_whatever_their_seeds(several):
     assert all(weights == told[0] for weights in told)
 
 
+@pytest.mark.parametrize("team", ["gluon-horovod-2"])
+def test_gradients_may_travel_as_half_precision_numbers(gluon, gluon_gangs, team):
+    """It differs from the law by what 16 bits lose, and by no more."""
+    gang = gluon_gangs(team)
+    difference = largest_relative_difference(newest_of(gang, "fp16"), newest(gluon, SINGLE, "momentum"))
+    assert 1e-6 < difference < 0.05
+
+
 def test_updates_on_the_store_of_one_worker_are_those_of_one_process(gluon, gluon_gangs):
     """K38: weights and all that the server's optimizer remembers are in the checkpoints, in the words of any strategy;
     a training goes on from one of another strategy."""

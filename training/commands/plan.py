@@ -20,10 +20,11 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     """Print what SPEC would run: ranks, threads, environment, batches, steps, files."""
     from training.data.facts import read_facts
     from training.plan.run_plan import plan_run
+    from training.steps.framework import recognise_framework
     from training.steps.machine import read_machine
     from training.steps.user_code import find_code_problems
 
-    file = load(spec, overrides)
+    file = recognise_framework(load(spec, overrides))
     machine = read_machine()
     data = file.spec.data
     facts = read_facts(data, file.base_dir, read_home()) if data is not None and file.spec.prepares_data else None

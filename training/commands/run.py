@@ -32,8 +32,10 @@ from training.steps.pipeline import PipelineOutcome, run_pipeline
 def run(spec: Path | None, overrides: tuple[str, ...], as_json: bool, resume: str | None, yes: bool) -> None:
     """Run the pipeline SPEC: prepare, provision, train, evaluate, register, tear down."""
     from training.commands.progress import Progress
+    from training.steps.framework import recognise_framework
 
     file, folder = _choose_run(spec, overrides, resume)
+    file = recognise_framework(file)
     signal.signal(signal.SIGTERM, _interrupt)
     _check_approval(file, yes)
     with Progress(folder) as progress:

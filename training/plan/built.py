@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 
 from training.errors import Problem
+from training.plan.framework import choose_environment
 from training.plan.machine import MachineFacts
 from training.plan.network import find_wrong_interfaces
 from training.plan.placement import place_ranks
 from training.policy.slots import count_slots
 from training.spec.parallelism import count_processes
-from training.spec.pipeline import PipelineSpec
+from training.spec.pipeline import BUILD_DATASET, PipelineSpec
+from training.spec.train import HorovodTrain
 from training.spec.wording import list_words
 
 STRATEGIES: dict[str, tuple[str, ...]] = {
@@ -24,11 +26,6 @@ STRATEGIES: dict[str, tuple[str, ...]] = {
 #: Strategies under which a script runs: it makes its own strategy, so that those of one process are all `single`.
 SCRIPT_STRATEGIES = ("single", "multi_worker_mirrored", "parameter_server", "horovod")
 BACKENDS = ("local",)
-
-
-def choose_environment(spec: PipelineSpec) -> str:
-    """Return the name of the environment that the ranks of `spec` need."""
-    return "mxnet" if spec.train.engine == "mxnet" else "tensorflow"
 
 
 def find_unbuilt(spec: PipelineSpec) -> list[Problem]:
@@ -52,6 +49,7 @@ def find_unbuilt(spec: PipelineSpec) -> list[Problem]:
                 remedy="A script of one process makes its own strategy: use single.",
             )
         )
+    problems += _find_not_for_mxnet(spec)
     if spec.cluster.backend not in BACKENDS:
         problems.append(
             Problem(
@@ -60,6 +58,20 @@ def find_unbuilt(spec: PipelineSpec) -> list[Problem]:
                 remedy=f"Built: {', '.join(BACKENDS)}.",
             )
         )
+    return problems
+
+
+def _find_not_for_mxnet(spec: PipelineSpec) -> list[Problem]:
+    """Return a problem for each thing that Horovod has for TensorFlow alone; the spec alone need not tell of MXNet."""
+    train, problems = spec.train, []
+    if not isinstance(train, HorovodTrain) or train.framework != "mxnet":
+        return []
+    if train.reduction != "average":
+        message = f"must be average for MXNet: Horovod has no other for it. Received: {train.reduction}."
+        problems.append(Problem(field="train.reduction", message=message))
+    if spec.builds_dataset:
+        message = f"must not be `{BUILD_DATASET}` with a model of MXNet, which reads no tf.data."
+        problems.append(Problem(field="data.source", message=message))
     return problems
 
 

@@ -64,7 +64,7 @@ def plan_train_job(
     python = machine.environments[plan.environment].python
     payload = {
         "task": "train",
-        "engine": plan.engine,
+        "engine": plan.environment,
         "devices": plan.devices,
         "spec": spec.model_dump(mode="json", by_alias=True),
         "base_dir": str(base_dir),

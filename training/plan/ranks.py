@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from training.plan.framework import choose_environment
 from training.plan.key_value_store import STORE_STRATEGIES, choose_store_ports, place_store, render_worker_env
 from training.plan.parameter_servers import choose_member_ports, place_chief, place_members, render_chief_env
 from training.plan.placement import RankPlacement, ServicePlacement, port_name
@@ -28,7 +29,7 @@ def render_rank_env(spec: PipelineSpec, workers: Sequence[RankPlacement], rank: 
         workers: The processes that train.
         rank: One of `choose_ranks`.
     """
-    env = {} if spec.train.engine == "mxnet" else {"TF_CPP_MIN_LOG_LEVEL": "2"}
+    env = {} if choose_environment(spec) == "mxnet" else {"TF_CPP_MIN_LOG_LEVEL": "2"}
     if spec.train.strategy == "multi_worker_mirrored":
         addresses = [f"{p.host}:{{port:{port_name(p.rank)}}}" for p in workers]
         env["TF_CONFIG"] = render_tf_config(addresses, rank, "worker")

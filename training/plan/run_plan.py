@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict
 
 from training import settings
 from training.plan.batches import BatchPlan, choose_per_rank_batch_size, plan_batches
-from training.plan.built import choose_environment, find_unbuilt
+from training.plan.built import find_unbuilt
 from training.plan.facts import DataFacts
+from training.plan.framework import choose_environment
 from training.plan.job import FailurePatternPlan, LimitsPlan
 from training.plan.machine import MachineFacts
 from training.plan.micro_batches import choose_micro_batches, describe_step

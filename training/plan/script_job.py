@@ -57,7 +57,7 @@ def plan_script_job(
         tracking=tracking,
         payload={
             "task": "script",
-            "engine": plan.engine,
+            "engine": plan.environment,
             "strategy": plan.strategy,
             "base_dir": str(base_dir),
             "model_dir": str(model_dir),

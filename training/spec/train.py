@@ -72,6 +72,8 @@ class HorovodTrain(_Train):
     """The framework."""
     strategy: Literal["horovod"] = "horovod"
     """How the work is distributed: by allreduce."""
+    framework: Literal["tensorflow", "mxnet"] | None = None
+    """Framework of the model file or the script; by default what it imports, if unclear TensorFlow."""
     compression: Literal["none", "fp16"] = "none"
     """How gradients travel: as they are, or as half-precision numbers."""
     reduction: Literal["average", "adasum"] = "average"

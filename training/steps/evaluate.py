@@ -38,7 +38,7 @@ def evaluate(ctx: StepContext) -> dict[str, Any]:
     plan = plan_run(ctx.spec, machine, dataset.facts if dataset else None)
     payload = {
         "task": "evaluate",
-        "engine": ctx.spec.train.engine,
+        "engine": plan.environment,
         "spec": ctx.spec.model_dump(mode="json", by_alias=True),
         "base_dir": str(ctx.file.base_dir),
         "dataset": str(dataset.path) if dataset else None,

@@ -13,6 +13,7 @@ from training.names import say_nearest
 from training.spec.dataset_rules import find_dataset_problems
 from training.spec.file import PipelineFile
 from training.spec.pipeline import BUILD_DATASET, DataSpec
+from training.steps.imports import list_imports
 
 
 def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
@@ -24,7 +25,7 @@ def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
     if model is None:
         return ()
     try:
-        path = _find_source(file)
+        path = find_source(file)
     except SpecError as error:
         return error.problems
     if path is None:
@@ -35,14 +36,11 @@ def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
 
 def imports_mlflow(file: PipelineFile) -> bool:
     """Whether the model file imports MLflow, by its text; what it imports from beside it is not looked at."""
-    path = _find_source(file)
-    tree = ast.parse(path.read_bytes(), filename=str(path)) if path else ast.Module(body=[], type_ignores=[])
-    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    found |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
-    return any(name.partition(".")[0] == "mlflow" for name in found)
+    path = find_source(file)
+    return path is not None and any(name.partition(".")[0] == "mlflow" for name in list_imports(path))
 
 
-def _find_source(file: PipelineFile) -> Path | None:
+def find_source(file: PipelineFile) -> Path | None:
     """Return the model file; None where there is none, or where a module is not found or has no text.
 
     Raises:

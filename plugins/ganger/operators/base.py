@@ -99,11 +99,12 @@ class StepOperator(BaseOperator):
 
     def _open(self, context: Context) -> StepContext:
         from training.steps import StepContext
+        from training.steps.framework import recognise_framework
 
         ti, dag_run = context["ti"], context["dag_run"]
         file = apply_params(self.pipeline, context["params"], refuse_unknown=self.refuse_unknown_params)
         return StepContext(
-            file=file,
+            file=recognise_framework(file),
             run=RunFolder.of(run_id_of(ti.dag_id, dag_run.run_id)),
             log=self.log.info,
             tags={"dag_id": ti.dag_id, "dag_run_id": dag_run.run_id, "try_number": str(ti.try_number)},

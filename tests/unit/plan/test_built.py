@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from training.plan.built import STRATEGIES, check_preflight, choose_environment, find_absent
+from training.plan.built import STRATEGIES, check_preflight, find_absent
+from training.plan.framework import choose_environment
 from training.plan.machine import EnvironmentFacts, HostFacts, MachineFacts
 from training.spec.loader import pipeline_from_mapping
 

@@ -15,6 +15,7 @@ _BUILT = {
     "dist_sync": ("dist_sync", "DistSync"),
     "dist_async": ("dist_async", "DistAsync"),
     "model_parallel": ("model_parallel", "ModelParallel"),
+    "horovod": ("horovod_allreduce", "Horovod"),
 }
 
 
