@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gang import Output, run_gang
 from gluon_tasks import SINGLE, TEAMS_OF_ALL, list_asynchronous, list_of_gang, list_of_one_process
-from own_rows import list_own_rows_of_one, list_tasks_of_own_rows
+from own_rows import list_mixed_tasks, list_own_rows_of_one, list_tasks_of_own_rows
 from tasks import (
     OUTLIER_BATCH,
     OUTLIER_STEP,
@@ -22,7 +22,7 @@ from tasks import (
     list_tasks_with_servers,
     write_mistaken_files,
 )
-from teams import ASYNCHRONOUS, BATCH, MIDDLE, MLP, MOMENTUM, STRATEGIES
+from teams import ASYNCHRONOUS, BATCH, MIDDLE, MLP, MOMENTUM, STRATEGIES, TEAMS
 
 from training.checkpoints.tensors import read_tensors
 from training.data.batches import SPLIT_STREAM, order_epoch, shuffle_rows, slice_epoch
@@ -183,8 +183,8 @@ def start(site, team, tasks, program="trainings.py", **payload):
 @pytest.fixture(scope="session")
 def two(site):
     tasks = [*list_tasks_of_two(site), *list_tasks_of_users(site, 2), *list_tasks_that_fail(site, 2)]
-    tasks += list_tasks_of_own_rows(site, 2)
-    return start(site, 2, tasks, upstream=["reduce_per_replica", "symbolic_build"])
+    tasks += [*list_tasks_of_own_rows(site, 2), *list_mixed_tasks(site, 2)]
+    return start(site, 2, tasks, upstream=["reduce_per_replica", "symbolic_build", "summed_gradients"])
 
 
 @pytest.fixture(scope="session")
@@ -201,8 +201,9 @@ def others(site, two):
         more = team in STRATEGIES.values()
         failing = list_tasks_that_fail(site, team) if more else []
         users = list_tasks_of_users(site, team) if more else []
-        own = list_tasks_of_own_rows(site, team)
-        return start(site, team, [*list_tasks_of_law(site, team), *users, *failing, *own])
+        own = [*list_tasks_of_own_rows(site, team), *list_mixed_tasks(site, team)]
+        upstream = ["loss_scale"] if TEAMS[team].strategy == "central_storage" else []
+        return start(site, team, [*list_tasks_of_law(site, team), *users, *failing, *own], upstream=upstream)
 
     return get
 
@@ -211,7 +212,7 @@ def others(site, two):
 def apart(site, two):
     """Two workers that do not wait for each other, and two parameter servers, which take turns in keeping variables."""
     tasks = [*list_tasks_with_servers(site), *list_tasks_that_fail(site, ASYNCHRONOUS)]
-    tasks += list_tasks_of_own_rows(site, ASYNCHRONOUS)
+    tasks += [*list_tasks_of_own_rows(site, ASYNCHRONOUS), *list_mixed_tasks(site, ASYNCHRONOUS)]
     return start(site, ASYNCHRONOUS, tasks, upstream=["add_at_once", "fit_with_servers"])
 
 
@@ -238,7 +239,7 @@ def gluon_gangs(site, gluon):
 @pytest.fixture(scope="session")
 def one(site, two):
     tasks = [*list_tasks_of_one(site), *list_tasks_that_fail(site, 1)]
-    tasks += list_own_rows_of_one(site)
+    tasks += [*list_own_rows_of_one(site), *list_mixed_tasks(site, 1)]
     return start(site, 1, tasks)
 
 

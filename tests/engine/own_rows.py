@@ -2,9 +2,11 @@
 
 from teams import ASYNCHRONOUS, STRATEGIES, TEAMS
 
-HEADS, STREAMS = "two_heads.py", "streams.py"
+HEADS, STREAMS, MIXED = "two_heads.py", "streams.py", "mixed.py"
 #: 103 rows in batches of 12: what is over fills no step.
 BATCH, PER_EPOCH, MIDDLE = 12, 8, 11
+#: Of `mixed.py`, whose loss scale is halved in step 6.
+HALF_STEPS, HALF_MIDDLE = 10, 8
 LIMIT_S = 1.0
 SEVERAL_RANKS = (2, "horovod-2")
 
@@ -66,10 +68,27 @@ def list_own_rows_of_one(site):
     ]
 
 
-def own_rows(site, team, name, entrypoint, *, data=None, params=None, **train):
+def own_rows(site, team, name, entrypoint, *, data=None, params=None, model=None, **train):
     """Return a payload whose rows the model file gives; parameter servers are always told the number of steps."""
     if TEAMS[team].strategy == "parameter_server":
         train.setdefault("steps_per_epoch", PER_EPOCH)
-    payload = site.payload(team, name, entrypoint, **train)
+    payload = site.payload(team, name, entrypoint, params=model, **train)
     payload["spec"]["data"] = {"source": "build_dataset", "params": params or {}, **(data or {})}
     return {**payload, "dataset": None}
+
+
+def list_mixed_tasks(site, team):
+    """Return trainings of a subclass of `keras.Model` in half precision, whose optimizer clips and scales."""
+    if team not in STRATEGIES.values():
+        return []
+    kept = {"epochs": 1, "batch_size": BATCH, "checkpoint": {"every_steps": HALF_MIDDLE, "keep": 9}}
+    float16 = {"model": {"policy": "mixed_float16", "clipnorm": 0.1}, **kept}
+    if team == ASYNCHRONOUS:
+        return [own_rows(site, team, "mixed_float16", MIXED, steps_per_epoch=HALF_STEPS, **float16)]
+    bfloat16 = {"model": {"policy": "mixed_bfloat16", "global_clipnorm": 0.1}, **kept}
+    begin_from = str(site.checkpoints(2, "mixed_float16") / f"step-{HALF_MIDDLE:08d}")
+    return [
+        own_rows(site, team, "mixed_float16", MIXED, **float16),
+        own_rows(site, team, "resumed_float16", MIXED, resume=True, begin_from=begin_from, **float16),
+        own_rows(site, team, "mixed_bfloat16", MIXED, **bfloat16),
+    ]

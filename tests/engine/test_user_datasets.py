@@ -19,7 +19,10 @@ def largest_difference(these, those):
 @pytest.mark.parametrize("strategy", SYNCHRONOUS)
 @pytest.mark.parametrize("name", ["cut", "sharded"])
 def test_weights_are_those_of_one_process(one, gang_by, strategy, name):
-    """K24: cut by Ganger or by the function, and never by both, the global batches are the same."""
+    """K24: cut by Ganger or by the function, and never by both, the global batches are the same.
+
+    Gradients are clipped by value: those of the global batch, not of each replica.
+    """
     assert largest_difference(one.newest("cut"), gang_by(strategy).newest(name)) < TOLERANCE
 
 

@@ -31,7 +31,7 @@ def main():
     strategy = start_strategy(train["strategy"], ctx)
     ctx.ready(versions=list_versions(), replicas=strategy.replicas, devices=list_devices())
     tell("THREADS", intra=tf.config.threading.get_intra_op_parallelism_threads(), given=ctx.threads)
-    if "upstream" in ctx.payload:
+    if ctx.payload.get("upstream"):
         for answer in upstream.ask(strategy._strategy, ctx.payload["upstream"]):
             tell("UPSTREAM", **answer)
     for payload in tasks:

@@ -52,9 +52,37 @@ def fit_with_servers(strategy):
     model.fit(dataset, epochs=1, steps_per_epoch=2, verbose=0)
 
 
+def sum_gradients(strategy):
+    """Have replicas whose gradients are 3 and -1 make a step of at most 1: of their sum, or is each clipped?"""
+    with strategy.scope():
+        variable = keras.Variable(0.0)
+        optimizer = keras.optimizers.SGD(1.0, clipvalue=1.0)
+        optimizer.build([variable])
+
+    @tf.function
+    def step():
+        is_first = tf.distribute.get_replica_context().replica_id_in_sync_group == 0
+        optimizer.apply([tf.where(is_first, 3.0, -1.0)], [variable])
+
+    strategy.run(step)
+    if variable.numpy() != -1:
+        raise ValueError(f"gradients of 3 and -1 became {-variable.numpy()}")
+
+
+def scale_loss(strategy):
+    """Have replicas that keep their variables in one place scale the loss."""
+    with strategy.scope():
+        variable = keras.Variable(0.0, aggregation="mean")
+        optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(1.0))
+        optimizer.build([variable])
+    strategy.run(tf.function(lambda: optimizer.apply([tf.constant(1.0)], [variable])))
+
+
 QUESTIONS = {
     "reduce_per_replica": reduce_logs,
     "symbolic_build": build_from_distributed_batch,
+    "summed_gradients": sum_gradients,
+    "loss_scale": scale_loss,
     "add_at_once": add_at_once,
     "fit_with_servers": fit_with_servers,
 }

@@ -8,13 +8,13 @@ ROWS, HELD_OUT, CLASSES = 103, 31, 3
 
 
 def build_model():
-    """Return a compiled functional model."""
+    """Return a compiled functional model, whose optimizer clips most gradients."""
     signal, age = keras.Input((6,), name="signal"), keras.Input((1,), name="age")
     hidden = keras.layers.Dense(8, "tanh")(keras.layers.Concatenate()([signal, age]))
     outputs = {"kind": keras.layers.Dense(CLASSES, name="kind")(hidden), "size": keras.layers.Dense(1)(hidden)}
     model = keras.Model({"signal": signal, "age": age}, outputs)
     model.compile(
-        keras.optimizers.SGD(0.05, momentum=0.9),
+        keras.optimizers.SGD(0.05, momentum=0.9, clipvalue=0.05),
         loss={"kind": keras.losses.SparseCategoricalCrossentropy(from_logits=True), "size": "mse"},
         metrics={"kind": ["accuracy"], "size": ["mae"]},
     )

@@ -12,10 +12,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from training.engines.tensorflow_keras.shims.central_variables import aggregate_updates
+from training.engines.tensorflow_keras.shims.central_variables import aggregate_updates, scale_without_branch
 from training.engines.tensorflow_keras.strategies.devices import ReplicasOnDevices, make_devices
 from training.engines.tensorflow_keras.strategies.replicas import check_replicas
 from training.run.rank import RankContext
+from training.spec.train import TrainSpec
 
 
 class CentralStorage(ReplicasOnDevices):
@@ -36,6 +37,11 @@ class CentralStorage(ReplicasOnDevices):
     def scope(self) -> AbstractContextManager[Any]:
         """Return the scope in which variables are made on the CPU, to be updated by all replicas together."""
         return self._scope()
+
+    def adopt(self, model: Any, train: TrainSpec) -> None:
+        """Have the optimizer use gradients of the global batch, and count where replicas can meet."""
+        super().adopt(model, train)
+        scale_without_branch(model.optimizer)
 
     def gather(self, values: Any) -> Any:
         """Return `values` of all replicas, one row each; by a sum, since this strategy has no gather."""

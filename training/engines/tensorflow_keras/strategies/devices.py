@@ -7,9 +7,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.shims.summed_gradients import sum_before_use
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.errors import PreflightError
+from training.spec.train import TrainSpec
 
 
 class ReplicasOnDevices(KerasFit, OneProcess):
@@ -27,6 +29,11 @@ class ReplicasOnDevices(KerasFit, OneProcess):
         """Return the scope in which variables are made on all devices."""
         scope: AbstractContextManager[Any] = self._strategy.scope()
         return scope
+
+    def adopt(self, model: Any, train: TrainSpec) -> None:
+        """Have the optimizer clip and judge gradients of the global batch."""
+        super().adopt(model, train)
+        sum_before_use(model.optimizer)
 
     def distribute(self, make_dataset: MakeDataset) -> Any:
         """Return the global batches; TensorFlow cuts each into consecutive equal parts, as ranks do (ADR 3)."""

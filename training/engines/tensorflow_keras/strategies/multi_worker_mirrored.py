@@ -12,12 +12,14 @@ from typing import Any
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.reduce_per_replica import hand_back_reduced_logs
+from training.engines.tensorflow_keras.shims.summed_gradients import sum_before_use
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.replicas import check_replicas
 from training.engines.tensorflow_keras.strategies.strategy import KnownToTensorFlow, MakeDataset, Vector
 from training.errors import spec_error
 from training.plan.tf_config import parse_tf_config
 from training.run.rank import RankContext
+from training.spec.train import TrainSpec
 
 
 class MultiWorkerMirrored(KerasFit, KnownToTensorFlow):
@@ -43,6 +45,11 @@ class MultiWorkerMirrored(KerasFit, KnownToTensorFlow):
         """Return the scope in which variables are mirrored on all ranks; their first values are those of rank 0."""
         scope: AbstractContextManager[Any] = self._strategy.scope()
         return scope
+
+    def adopt(self, model: Any, train: TrainSpec) -> None:
+        """Have the optimizer clip and judge gradients of the global batch."""
+        super().adopt(model, train)
+        sum_before_use(model.optimizer)
 
     def distribute(self, make_dataset: MakeDataset) -> Any:
         """Return the rank's own slices as a distributed dataset: no auto-sharding, no rebatching."""

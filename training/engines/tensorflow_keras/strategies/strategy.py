@@ -114,7 +114,8 @@ class KnownToTensorFlow:
             SpecError: Its optimizer accumulates gradients, which Keras 3 does in a branch of the graph, where
                 TensorFlow's strategies cannot meet ("merge_call called while defining a new graph").
         """
-        steps = getattr(model.optimizer, "gradient_accumulation_steps", None)
+        optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+        steps = optimizer.gradient_accumulation_steps
         if steps:
             raise spec_error(
                 "model.entrypoint",
