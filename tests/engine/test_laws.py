@@ -65,6 +65,7 @@ def test_callbacks_decide_alike(one, several):
 def test_the_rest_of_an_epoch_goes_on_under_any_strategy(two, several):
     """K35: from a checkpoint that another strategy wrote in mid-epoch, to the same end."""
     assert largest_difference(two.newest("momentum"), several.newest("resumed")) < TOLERANCE
+    assert several.metrics("resumed")[-1] == pytest.approx(two.metrics("momentum")[-1], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["momentum", "adam", "cnn"])

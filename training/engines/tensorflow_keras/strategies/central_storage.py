@@ -15,6 +15,7 @@ import tensorflow as tf
 from training.engines.tensorflow_keras.shims.central_variables import aggregate_updates, scale_without_branch
 from training.engines.tensorflow_keras.strategies.devices import ReplicasOnDevices, make_devices
 from training.engines.tensorflow_keras.strategies.replicas import check_replicas
+from training.engines.tensorflow_keras.strategies.strategy import Vector
 from training.run.rank import RankContext
 from training.spec.train import TrainSpec
 
@@ -48,6 +49,14 @@ class CentralStorage(ReplicasOnDevices):
         context = tf.distribute.get_replica_context()
         own = tf.one_hot(context.replica_id_in_sync_group, self.replicas, dtype=values.dtype)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, own[:, tf.newaxis] * values[tf.newaxis, :])
+
+    def pool(self, values: Vector) -> Vector:
+        """Return the sum over replicas: a metric's variable is their mean."""
+        return values * self.replicas
+
+    def portion(self, values: Vector) -> Vector:
+        """Return the mean over replicas."""
+        return values / self.replicas
 
     @contextlib.contextmanager
     def _scope(self) -> Iterator[None]:
