@@ -127,8 +127,10 @@ def render_traceback(error: BaseException) -> str:
     """
     if isinstance(error, SpecError | PreflightError):
         return ""
-    if isinstance(error, GangerError) and error.__cause__ is None and _is_all_ours(error.__traceback__):
-        return ""
+    if isinstance(error, GangerError) and _is_all_ours(error.__traceback__):
+        if error.__cause__ is None:
+            return ""
+        error = error.__cause__  # that we raised another in its place tells nobody anything
     return "".join(traceback.format_exception(type(error), error, skip_our_frames(error.__traceback__)))
 
 

@@ -21,6 +21,7 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     from training.data.facts import read_facts
     from training.plan.run_plan import plan_run
     from training.steps.framework import recognise_framework
+    from training.steps.initial_model import find_initial_model_problems
     from training.steps.machine import read_machine
     from training.steps.user_code import find_code_problems
 
@@ -29,6 +30,6 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     data = file.spec.data
     facts = read_facts(data, file.base_dir, read_home()) if data is not None and file.spec.prepares_data else None
     result = plan_run(file.spec, machine, facts)
-    unfit = [*find_unfit(file.spec, machine), *find_code_problems(file)]
+    unfit = [*find_unfit(file.spec, machine), *find_code_problems(file), *find_initial_model_problems(file)]
     result = result.model_copy(update={"problems": (*result.problems, *map(str, unfit))})
     click.echo(result.model_dump_json(indent=2) if as_json else render_plan(result))

@@ -10,6 +10,7 @@ import click
 from training.cli import EXIT_USER
 from training.errors import Problem, SpecError, spec_error
 from training.spec.loader import load_pipeline
+from training.steps.initial_model import find_initial_model_problems
 from training.steps.user_code import find_code_problems
 
 
@@ -48,7 +49,7 @@ def _find_problems(path: Path, owners: dict[str, Path]) -> tuple[Problem, ...]:
         file = load_pipeline(path)
     except SpecError as error:
         return error.problems
-    problems = list(find_code_problems(file))
+    problems = [*find_code_problems(file), *find_initial_model_problems(file)]
     owner = owners.setdefault(file.spec.name, path)
     if owner != path:
         message = f"must be the name of one pipeline only. Received: {file.spec.name}, which {owner} has too."

@@ -12,7 +12,6 @@ from training.plan.framework import choose_environment
 from training.plan.machine import MachineFacts
 from training.plan.network import find_wrong_interfaces
 from training.plan.placement import place_ranks
-from training.policy.slots import count_slots
 from training.spec.parallelism import count_processes
 from training.spec.pipeline import BUILD_DATASET, PipelineSpec
 from training.spec.train import HorovodTrain
@@ -93,7 +92,7 @@ def find_oversized(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
     return [
         Problem(
             field="cluster.workers",
-            message=f"must need at most the {count_slots(host.slots)} of {host.name}. Received: {wanted[host.name]}.",
+            message=f"must be at most the slots of {host.name}, {host.slots}. Received: {wanted[host.name]}.",
             remedy=f"Use fewer workers, or set GANGER_SLOTS={wanted[host.name]} to let ranks share cores.",
         )
         for host in machine.hosts

@@ -96,7 +96,7 @@ class SlotWait:
     def _refuse(self, now: float) -> Verdict:
         wanted = self._seeker.wanted
         message = (
-            f"the gang must need at most the {count_slots(self._seeker.total)} of {self._seeker.table.host}. "
+            f"the ranks of a gang must be at most the slots of {self._seeker.table.host}, {self._seeker.total}. "
             f"Received: {wanted}. Use fewer workers, or set GANGER_SLOTS={wanted} to let ranks share cores."
         )
         return judge_job(Cause.PREFLIGHT, message, now)

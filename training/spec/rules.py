@@ -28,10 +28,15 @@ from training.spec.parallelism import (
     list_smaller,
 )
 from training.spec.pipeline import PipelineSpec
-from training.spec.train import HorovodTrain
+from training.spec.sentences import choices_of
+from training.spec.train import HorovodTrain, MXNetTrain, TensorFlowTrain
 from training.spec.wording import list_words
 
 _UNKNOWN: Final = object()
+_STRATEGIES_OF: Final = {
+    engine: choices_of(model, "strategy")
+    for engine, model in (("tensorflow", TensorFlowTrain), ("horovod", HorovodTrain), ("mxnet", MXNetTrain))
+}
 
 
 def check_model_or_script(model: object, script: str | None) -> Mistake | None:
@@ -86,26 +91,35 @@ def check_label(source: str | None, label: str | None) -> Mistake | None:
     return Mistake(path=("data", "label"), message=message, remedy="Add `label: <column>` under `data`.")
 
 
-def check_devices(strategy: str, devices: int | None) -> Mistake | None:
+def check_devices(engine: str, strategy: str, devices: int | None) -> Mistake | None:
     """Refuse devices for a strategy whose processes each use one."""
     if devices is None or strategy in DEVICE_STRATEGIES:
         return None
     message = f"must not be given with strategy `{strategy}`, whose processes use one device each. Received: {devices}."
-    remedy = f"Leave it out, or set train.strategy to {list_words(DEVICE_STRATEGIES)}."
-    return Mistake(path=("cluster", "devices"), message=message, remedy=remedy)
+    return Mistake(path=("cluster", "devices"), message=message, remedy=_leave_out_or_set(engine, DEVICE_STRATEGIES))
 
 
-def check_parameter_servers(strategy: str, servers: int | None) -> Mistake | None:
+def check_parameter_servers(engine: str, strategy: str, servers: int | None) -> Mistake | None:
     """Refuse parameter servers for a strategy that would not use them."""
     if servers is None or strategy in SERVER_STRATEGIES:
         return None
     message = f"must not be given with strategy `{strategy}`. Received: {servers}."
-    remedy = f"Leave it out, or set train.strategy to {list_words(SERVER_STRATEGIES)}."
+    remedy = _leave_out_or_set(engine, SERVER_STRATEGIES)
     return Mistake(path=("cluster", "parameter_servers"), message=message, remedy=remedy)
 
 
+def _leave_out_or_set(engine: str, strategies: Sequence[str]) -> str:
+    """Return the advice to take one of `strategies`, of which only those that `engine` has are of use.
+
+    >>> _leave_out_or_set("tensorflow", SERVER_STRATEGIES), _leave_out_or_set("horovod", SERVER_STRATEGIES)
+    ('Leave it out, or set train.strategy to parameter_server.', 'Leave it out.')
+    """
+    own = [strategy for strategy in strategies if strategy in _STRATEGIES_OF[engine]]
+    return f"Leave it out, or set train.strategy to {list_words(own)}." if own else "Leave it out."
+
+
 def check_min_workers(
-    strategy: str, batch_size: int, workers: int, min_workers: int | None, script: str | None = None
+    engine: str, strategy: str, batch_size: int, workers: int, min_workers: int | None, script: str | None = None
 ) -> Mistake | None:
     """Require numbers of workers that the gang can shrink to; a script cuts its batches itself."""
     if min_workers is None:
@@ -115,7 +129,7 @@ def check_min_workers(
         return Mistake(path=path, message=f"must be at most `workers`, {workers}. Received: {min_workers}.")
     if strategy not in ELASTIC_STRATEGIES:
         message = f"must not be given with strategy `{strategy}`, which cannot go on with fewer ranks."
-        return Mistake(path=path, message=message, remedy=f"It works with {list_words(ELASTIC_STRATEGIES)}.")
+        return Mistake(path=path, message=message, remedy=_leave_out_or_set(engine, ELASTIC_STRATEGIES))
     if min_workers < workers and not list_smaller(workers, min_workers, None if script else batch_size):
         message = (
             f"must allow a number of ranks below {workers} that divides train.batch_size, {batch_size}. "
@@ -238,11 +252,14 @@ _RULES: Final = (
         needs=("data.sharding", "cluster.workers", "cluster.min_workers", "train.steps_per_epoch"),
     ),
     _Rule(check=check_held_out_rows, needs=("data.validation_fraction", "evaluate.require")),
-    _Rule(check=check_devices, needs=("train.strategy", "cluster.devices")),
-    _Rule(check=check_parameter_servers, needs=("train.strategy", "cluster.parameter_servers")),
+    _Rule(check=check_devices, needs=("train.engine", "train.strategy", "cluster.devices")),
+    _Rule(check=check_parameter_servers, needs=("train.engine", "train.strategy", "cluster.parameter_servers")),
     _Rule(
         check=check_min_workers,
-        needs=("train.strategy", "train.batch_size", "cluster.workers", "cluster.min_workers", "train.script"),
+        needs=(
+            *("train.engine", "train.strategy", "train.batch_size"),
+            *("cluster.workers", "cluster.min_workers", "train.script"),
+        ),
     ),
     _Rule(check=check_placement, needs=("train.strategy", "train.placement", "cluster.workers", "cluster.devices")),
     _Rule(check=check_micro_batches, needs=("train.strategy", "train.micro_batches", "train.batch_size")),

@@ -120,6 +120,17 @@ def test_two_files_of_one_name_are_told(tmp_path):
     assert "must be the name of one pipeline only. Received: digits" in answer.stderr
 
 
+def test_a_model_to_start_from_that_is_not_there_is_a_mistake_of_the_file(tmp_path):
+    spec = tmp_path / "tuned.yaml"
+    digits = (settings.REPOSITORY / "dags/pipelines/digits.yaml").read_text()
+    spec.write_text(digits.replace("model:\n", "model:\n  initialize_from: nowhere.keras\n", 1))
+
+    answer = ganger("validate", spec)
+
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(f"{spec}: model.initialize_from: must be ")
+
+
 def test_an_approval_without_a_terminal_is_refused_before_the_start(tmp_path):
     digits = settings.REPOSITORY / "dags/pipelines/digits.yaml"
 
@@ -137,7 +148,7 @@ def test_more_workers_than_slots_are_in_the_plan_and_end_the_run_before_its_star
     planned = ganger("plan", digits, home=tmp_path, GANGER_SLOTS="1")
     ran = ganger("run", digits, home=tmp_path, GANGER_SLOTS="1")
 
-    sentence = "cluster.workers: must need at most the 1 slot of 127.0.0.1. Received: 2."
+    sentence = "cluster.workers: must be at most the slots of 127.0.0.1, 1. Received: 2."
     assert f"not possible  {sentence}" in planned.stdout
     assert sentence in ran.stderr
     assert ran.returncode == 2
@@ -154,14 +165,15 @@ def test_a_number_of_slots_that_is_none_is_refused(tmp_path, slots):
     )
 
 
-def test_a_missing_model_file_is_in_the_plan_and_ends_the_run_before_its_start(tmp_path):
+@pytest.mark.parametrize("change", ["model.entrypoint=nowhere.py", "model.initialize_from=nowhere.keras"])
+def test_a_missing_file_is_in_the_plan_and_ends_the_run_before_its_start(tmp_path, change):
     digits = settings.REPOSITORY / "dags/pipelines/digits.yaml"
-    change = ("--set", "model.entrypoint=nowhere.py")
+    change = ("--set", change)
 
     planned = ganger("plan", digits, *change, home=tmp_path)
     ran = ganger("run", digits, *change, home=tmp_path)
 
     assert "not possible" in planned.stdout
-    assert "nowhere.py" in planned.stdout
+    assert "Received: nowhere." in planned.stdout
     assert ran.returncode == 2
     assert not (tmp_path / "runs").exists()

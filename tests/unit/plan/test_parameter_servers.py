@@ -79,7 +79,7 @@ def test_each_worker_takes_a_slot_and_nobody_else(monkeypatch):
     assert plan_job(spec, make_machine()).slots == 4
     assert check_preflight(spec, make_machine()) == []
     (problem,) = check_preflight(spec, make_machine(HostFacts(cores=4, slots=3)))
-    assert "must need at most the 3 slots" in str(problem)
+    assert "must be at most the slots of 127.0.0.1, 3. Received: 4." in str(problem)
 
 
 @pytest.mark.parametrize(("workers", "says"), [(1, False), (3, True)])

@@ -181,7 +181,7 @@ def test_more_than_the_machine_has_is_refused_at_once(tmp_path: Path) -> None:
     assert failure is not None
     assert failure.kind == "PreflightError"
     assert failure.message == (
-        f"the gang must need at most the 2 slots of {large.seeker.table.host}. Received: 3. "
+        f"the ranks of a gang must be at most the slots of {large.seeker.table.host}, 2. Received: 3. "
         "Use fewer workers, or set GANGER_SLOTS=3 to let ranks share cores."
     )
     assert list(_rows(tmp_path)) == ["first/train"]

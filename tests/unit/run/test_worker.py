@@ -74,8 +74,19 @@ def test_a_mistake_in_a_spec_is_explained_by_its_text_alone() -> None:
 def test_an_error_of_ours_from_our_own_code_is_explained_by_its_text_alone() -> None:
     error = EvaluationError("accuracy must be at least 0.9.")
     assert worker.render_traceback(error) == ""
-    error.__cause__ = ValueError("boom")
-    assert "ValueError: boom" in worker.render_traceback(error)
+
+
+def test_of_an_error_that_ours_stands_for_the_traceback_is_shown_and_no_other() -> None:
+    error = EvaluationError("accuracy must be at least 0.9.")
+    try:
+        _user_code()
+    except ValueError as cause:
+        error.__cause__ = cause
+
+    told = worker.render_traceback(error)
+
+    assert "in _user_code" in told
+    assert told.endswith("ValueError: boom\n")
 
 
 def test_a_traceback_with_frames_of_ours_alone_is_kept_whole() -> None:

@@ -209,8 +209,7 @@ BETWEEN_BLOCKS = {
     ],
     BASE + "cluster: {devices: 2}\n": [
         "p.yaml:8: cluster.devices: must not be given with strategy `single`, whose processes use one device each. "
-        "Received: 2. Leave it out, or set train.strategy to mirrored, central_storage, data_parallel or "
-        "model_parallel."
+        "Received: 2. Leave it out, or set train.strategy to mirrored or central_storage."
     ],
     BASE + "  strategy: mirrored\n  batch_size: 10\ncluster: {devices: 4}\n": [
         "p.yaml:9: train.batch_size: must be a multiple of the 4 devices, each of which takes an equal share of the "
@@ -218,7 +217,10 @@ BETWEEN_BLOCKS = {
     ],
     BASE + "cluster: {parameter_servers: 2}\n": [
         "p.yaml:8: cluster.parameter_servers: must not be given with strategy `single`. Received: 2. Leave it out, or "
-        "set train.strategy to parameter_server, dist_sync or dist_async."
+        "set train.strategy to parameter_server."
+    ],
+    BASE.replace("tensorflow", "horovod") + "cluster: {parameter_servers: 2}\n": [
+        "p.yaml:8: cluster.parameter_servers: must not be given with strategy `horovod`. Received: 2. Leave it out."
     ],
     BASE + "  strategy: multi_worker_mirrored\ncluster: {workers: 2, min_workers: 3}\n": [
         "p.yaml:9: cluster.min_workers: must be at most `workers`, 2. Received: 3."
@@ -229,7 +231,7 @@ BETWEEN_BLOCKS = {
     ],
     BASE + "cluster: {workers: 2, min_workers: 1}\n": [
         "p.yaml:8: cluster.min_workers: must not be given with strategy `single`, which cannot go on with fewer ranks. "
-        "It works with multi_worker_mirrored, horovod or dist_sync."
+        "Leave it out, or set train.strategy to multi_worker_mirrored."
     ],
     BASE.replace("tensorflow", "horovod\n  batch_size: 36\n  reduction: adasum") + "cluster: {workers: 3}\n": [
         "p.yaml:9: train.reduction: must be `average` unless the number of workers is a power of 2. Received: adasum "
