@@ -105,7 +105,7 @@ def _describe(folder: RunFolder, outcome: PipelineOutcome) -> dict[str, Any]:
 
 def _summarise(folder: RunFolder, outcome: PipelineOutcome) -> str:
     described = _describe(folder, outcome)
-    metrics = "  ".join(f"{name} {value:.4g}" for name, value in described["metrics"].items())
+    metrics = "  ".join(f"{name} {value:.4g}" for name, value in described["metrics"].items()) or "none"
     registered = described["registered"]
     model = described["model_path"] or "none"
     version = f"\nregistered  {registered['model']} version {registered['version']}" if registered else ""

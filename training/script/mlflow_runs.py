@@ -67,20 +67,21 @@ def _keep_to_one_run(ctx: RankContext, run_id: str | None, reason: str) -> dict[
         bare, credentials = split_credentials(os.environ.get(settings.TRACKING_URI, ""))
         os.environ.update({settings.TRACKING_URI: bare, **credentials})
         return {"mlflow": partial(_attach, run_id=run_id, uri=bare, relayed=bool(ctx.payload.get("relayed")))}
-    _log_to_nowhere(ctx.rank)
-    return {"mlflow": partial(_stay_away, reason=reason if ctx.is_chief else "")}
+    nowhere = _log_to_nowhere(ctx.rank)
+    return {"mlflow": partial(_stay_away, uri=nowhere, reason=reason if ctx.is_chief else "")}
 
 
-def _log_to_nowhere(rank: int) -> None:
+def _log_to_nowhere(rank: int) -> str:
     for name in _OF_THE_RUN:
         os.environ.pop(name, None)
     store = Path(tempfile.gettempdir()).absolute() / f"mlflow-of-rank-{rank}"
     os.environ.update({settings.TRACKING_URI: store.as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"})
+    return store.as_uri()
 
 
-def _stay_away(mlflow: ModuleType, *, reason: str) -> None:
+def _stay_away(mlflow: ModuleType, *, uri: str, reason: str) -> None:
     """Have the first run that is started say that it is not kept, unless `reason` is empty."""
-    _replace(mlflow, "set_tracking_uri", _ignore_address)
+    _hold_address(mlflow, uri)
     _replace(mlflow, "set_experiment", lambda *_, **__: mlflow.MlflowClient().get_experiment(_ONLY_EXPERIMENT))
     start, said = mlflow.start_run, [not reason]
 
@@ -101,7 +102,7 @@ def _leave_logging(flavor: str, module: ModuleType) -> None:
 def _attach(mlflow: ModuleType, *, run_id: str, uri: str, relayed: bool) -> None:
     if relayed:
         _wait_for_server(uri)
-    _replace(mlflow, "set_tracking_uri", _ignore_address)
+    _hold_address(mlflow, uri)
     _replace(mlflow, "set_experiment", partial(_keep_experiment, mlflow, run_id))
     _replace(mlflow, "start_run", _make_start_run(mlflow, mlflow.start_run, run_id))
 
@@ -131,8 +132,18 @@ def _keep_experiment(mlflow: ModuleType, run_id: str, *args: Any, **options: Any
     return experiment
 
 
-def _ignore_address(uri: str | Path) -> None:
-    _say(f"mlflow.set_tracking_uri: the run stays where Ganger tracks it. Ignored: {mask_uri(str(uri))}.")
+def _hold_address(mlflow: ModuleType, own: str) -> None:
+    """Have MLflow log to `own`, whatever address the code sets, by a call or in the environment.
+
+    MLflow's autologging sets the address that there is once more: nothing is said of that.
+    """
+    mlflow.set_tracking_uri(own)  # comes before the variable, which the code may have set
+
+    def set_tracking_uri(uri: str | Path) -> None:
+        if str(uri) != own:
+            _say(f"mlflow.set_tracking_uri: the run stays where Ganger tracks it. Ignored: {mask_uri(str(uri))}.")
+
+    _replace(mlflow, "set_tracking_uri", set_tracking_uri)
 
 
 def _replace(mlflow: ModuleType, name: str, function: Callable[..., Any]) -> None:

@@ -232,14 +232,14 @@ _LEFT_KEYS: Final = (
     *("learning_rate_scaling", "warmup_steps", "compression", "reduction"),
 )
 #: What a script decides itself, with its default: that much cannot be told from nothing.
-_LEFT_TO_SCRIPT: Final[dict[str, object]] = {key: HorovodTrain.model_fields[key].default for key in _LEFT_KEYS}
+LEFT_TO_SCRIPT: Final[dict[str, object]] = {key: HorovodTrain.model_fields[key].default for key in _LEFT_KEYS}
 _RULES: Final = (
     _Rule(check=check_data, needs=("data", "train.script")),
     _Rule(check=check_model_or_script, needs=("model", "train.script")),
     _Rule(check=check_rows_of_script, needs=("data", "train.script", "evaluate.require")),
     *(
         _Rule(check=partial(check_left_to_script, key, default), needs=("train.script", f"train.{key}"))
-        for key, default in _LEFT_TO_SCRIPT.items()
+        for key, default in LEFT_TO_SCRIPT.items()
     ),
     _Rule(check=check_args, needs=("train.args", "train.script")),
     _Rule(check=check_label, needs=("data.source", "data.label")),

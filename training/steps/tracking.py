@@ -9,6 +9,7 @@ from typing import Any
 from training import settings
 from training.plan.job import TrackingPlan
 from training.plan.run_plan import RunPlan
+from training.spec.rules import LEFT_TO_SCRIPT
 from training.steps.context import StepContext
 from training.tracking.mask import mask_uri
 
@@ -35,8 +36,13 @@ def plan_tracking(ctx: StepContext, plan: RunPlan) -> TrackingPlan:
 
 
 def flatten_params(ctx: StepContext) -> dict[str, str]:
-    """Return the parameters of the run: the blocks that decide what is learned, as dotted names."""
+    """Return the parameters of the run: the blocks that decide what is learned, as dotted names.
+
+    Without those that a script decides itself: their defaults would be taken for what it does.
+    """
     blocks = ctx.spec.model_dump(mode="json", by_alias=True, include={"data", "model", "train", "cluster"})
+    if ctx.spec.train.script is not None:
+        blocks["train"] = {key: value for key, value in blocks["train"].items() if key not in LEFT_TO_SCRIPT}
     return dict(_flatten(blocks, ""))
 
 

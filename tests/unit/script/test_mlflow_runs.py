@@ -17,6 +17,7 @@ class Recorded:
     started: list = field(default_factory=list)
     active: list = field(default_factory=list)
     made: int = 0
+    addresses: list = field(default_factory=list)
 
     def module(self):
         def start_run(run_id=None, experiment_id=None, run_name=None, nested=False):
@@ -25,8 +26,7 @@ class Recorded:
             self.active.append(wanted or f"new-{self.made}")
             self.started.append((self.active[-1], experiment_id, run_name))
 
-        def set_tracking_uri(uri):
-            raise AssertionError(uri)
+        set_tracking_uri = self.addresses.append
 
         def set_experiment(name):
             raise AssertionError(name)
@@ -98,11 +98,26 @@ def test_another_experiment_or_server_is_said_to_be_ignored(recorded, capsys):
 
     mlflow.set_tracking_uri("http://bob:pass@elsewhere")
     mlflow.tracking.set_tracking_uri("elsewhere")
+    mlflow.set_tracking_uri("http://server:5000")
     assert mlflow.set_experiment("my experiment").name == "the pipeline's"
 
     said = capsys.readouterr().out
     assert "Ignored: http://bob@elsewhere." in said
+    assert "server" not in said
+    assert recorded.addresses == ["http://server:5000"]
     assert "mlflow.set_experiment: the run stays in the pipeline's experiment, the pipeline's." in said
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_address_that_the_script_has_put_into_the_environment_is_not_gone_to(recorded, monkeypatch, rank):
+    module = recorded.module()
+    action = keep_script_to_one_run(RankContext(rank=rank, world_size=2, payload={"relayed": False}))["mlflow"]
+    ours = os.environ["MLFLOW_TRACKING_URI"]
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://elsewhere")  # by the script, before it imports MLflow
+
+    action(module)
+
+    assert recorded.addresses == [ours]  # which MLflow puts before the variable
 
 
 def test_rank_0_finds_the_server_with_the_password_where_mlflow_reads_it(recorded):
