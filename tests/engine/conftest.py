@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gang import Output, run_gang
+from gang import TIMEOUT_S, Output, run_gang
 from gluon_tasks import SINGLE, TEAMS_OF_ALL, list_asynchronous, list_of_gang, list_of_one_process
 from own_rows import list_mixed_tasks, list_own_rows_of_one, list_tasks_of_own_rows
 from tasks import (
@@ -119,6 +119,14 @@ class Gang:
 
 
 LAW_TABLE = pytest.StashKey()
+#: The first test of a session starts up to four gangs, of which each has a limit of its own.
+TIMEOUT_OF_TESTS_S = 4 * TIMEOUT_S
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_OF_TESTS_S))
 
 
 @pytest.fixture(scope="session")
