@@ -19,7 +19,7 @@ from training.spec.parallelism import count_processes
 
 PYTHONS = {name: settings.REPOSITORY / ".engines" / name / "bin" / "python" for name in ("tensorflow", "mxnet")}
 PYTHON = PYTHONS["tensorflow"]
-#: Ends what hangs: a gang that trains everything took 64 to 151 s on two cores with other work, and over 200 s with more.
+#: Ends what hangs: a gang that trains everything took 64 to 151 s beside other work, and over 200 s beside much.
 TIMEOUT_S = 400
 
 
