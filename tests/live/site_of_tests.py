@@ -19,7 +19,8 @@ from training.run.job import JobResult, JobStatus, SupervisorRef
 from training.run.sweep import find_marked
 from training.serve import Services
 
-WAIT_S = 90.0
+#: Ends what hangs: a DAG run takes half a minute, and on a busy machine two.
+WAIT_S = 300.0
 DAGS = ("limited", "lone", "whole")
 #: Of each training: one epoch of 1438 rows, 128 a step.
 STEPS = 11
