@@ -56,7 +56,7 @@ def render_problems(source: str, problems: Sequence[Problem]) -> str:
 
 
 def _describe(spec: PipelineSpec) -> Iterable[tuple[str, str]]:
-    train, workers = spec.train, spec.cluster.workers
+    train, workers = spec.train, spec.workers
     yield "engine", f"{train.engine}, strategy {train.strategy}"
     yield "gang", f"{workers} {'worker' if workers == 1 else 'workers'} on {spec.cluster.backend}"
     if train.script is not None:

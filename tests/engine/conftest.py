@@ -22,11 +22,12 @@ from tasks import (
     list_tasks_with_servers,
     write_mistaken_files,
 )
-from teams import ASYNCHRONOUS, BATCH, MIDDLE, MLP, MOMENTUM, STRATEGIES, TEAMS
+from teams import ASYNCHRONOUS, BATCH, MIDDLE, MLP, MOMENTUM, PIPELINES, STRATEGIES, TEAMS
 
 from training.checkpoints.tensors import read_tensors
 from training.data.batches import SPLIT_STREAM, order_epoch, shuffle_rows, slice_epoch
 from training.data.store import prepare_dataset
+from training.spec.parallelism import count_replicas
 from training.spec.pipeline import DataSpec, PipelineSpec
 
 os.environ["GANGER_SLOTS"] = "4"  # as many ranks as the tests start, on however few cores
@@ -51,6 +52,8 @@ class Site:
         freeze = more.pop("freeze", [])
         how = TEAMS_OF_ALL[team]
         train = {**how.train, "epochs": 2, "batch_size": BATCH, **more}
+        if how.strategy == "pipeline":
+            train["pipeline"] = PIPELINES.get(name, {"stages": 2, "micro_batches": 3})
         spec = PipelineSpec.model_validate(
             {
                 "name": "test",
@@ -97,7 +100,7 @@ class Gang:
 
     @property
     def replicas(self):
-        return TEAMS_OF_ALL[self.team].processes * TEAMS_OF_ALL[self.team].devices
+        return count_replicas(TEAMS_OF_ALL[self.team].strategy, TEAMS_OF_ALL[self.team].workers)
 
     @property
     def folder(self):

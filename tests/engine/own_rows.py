@@ -18,6 +18,8 @@ def list_tasks_of_own_rows(site, team):
     kept = {"checkpoint": {"every_steps": MIDDLE, "keep": 9}, "batch_size": BATCH}
     if team == ASYNCHRONOUS:  # does not count, so that its dataset must not end
         return [own_rows(site, team, "cut", HEADS, params={"repeats": True}, **kept), *list_short_tasks(site, team)]
+    if TEAMS[team].strategy == "pipeline":  # which refuses two inputs
+        return [own_rows(site, team, "cut", HEADS, **kept), *list_short_tasks(site, team)]
     begin_from = str(site.checkpoints(2, "cut") / f"step-{MIDDLE:08d}")
     return [
         own_rows(site, team, "cut", HEADS, **kept),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import pipelining_probes
 
 from training.checkpoints.store import iter_complete
 from training.data.dataset import open_dataset
@@ -63,7 +64,7 @@ def threads_that_come_late():
 
 
 def strategy_that_is_not_built():
-    return catch(lambda: start_strategy("pipeline", ALONE))
+    return catch(lambda: start_strategy("towers", ALONE))
 
 
 def tpu_that_is_not_there():
@@ -149,9 +150,11 @@ QUESTIONS = (
     trained_to_the_end,
     resumed_past_a_damaged_checkpoint,
     disk_that_is_full,
+    *pipelining_probes.QUESTIONS,
 )
 
 if __name__ == "__main__":
+    pipelining_probes.make_devices()
     prepare_runtime(ALONE, 7)
     for question in QUESTIONS:
         print("ANSWER " + json.dumps({"name": question.__name__, "value": question()}), flush=True)

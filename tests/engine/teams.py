@@ -48,7 +48,17 @@ TEAMS = {
     "parameter_server-1": Team("parameter_server", 1),
     "horovod-2": Team("horovod", 2, "horovod"),
     "horovod-3": Team("horovod", 3, "horovod"),
+    "pipeline-3": Team("pipeline", 3),
     "parameter_server-2": Team("parameter_server", 2),
+}
+
+#: How `pipeline` splits the models of trainings: both schedules, two and three stages, and 60 rows are no multiple of
+#: 7 or 8. The others have two stages, which leaves one of three idle.
+PIPELINES = {
+    "momentum": {"stages": 2},
+    "adam": {"stages": 2, "micro_batches": 7, "schedule": "gpipe"},
+    "cnn": {"stages": 3, "micro_batches": 7},
+    "user": {"stages": 3, "micro_batches": 7, "schedule": "gpipe"},
 }
 
 #: Strategy to the team that stands for it where a test looks at every strategy.
@@ -59,6 +69,7 @@ STRATEGIES = {
     "multi_worker_mirrored": 2,
     "parameter_server": ASYNCHRONOUS,
     "horovod": "horovod-2",
+    "pipeline": "pipeline-3",
 }
 
 #: Of MXNet. Those of one process are all tried in the same one.

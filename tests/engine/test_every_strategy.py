@@ -33,7 +33,7 @@ def test_a_shipped_file_and_a_users_file_train(site, one, gang, strategy, name):
     assert gang.chief.result(name)["steps"] == one.chief.result(name)["steps"]
     assert (site.model(gang.team, name) / "MLmodel").exists()
     alone, together = (site.payload(team, name, "user_net.py")["spec"] for team in (1, gang.team))
-    own = {"engine", "strategy", "compression", "reduction"}
+    own = {"engine", "strategy", "compression", "reduction", "pipeline"}
     assert {key for key in together["train"] if together["train"][key] != alone["train"].get(key)} <= own
     assert {key for key in together if together[key] != alone[key]} <= {"train", "cluster"}
 

@@ -114,3 +114,64 @@ def test_full_disk_is_told_with_path_and_sizes(answers):
 def test_hash_and_norm_are_those_that_the_docstring_promises(answers):
     values = np.array([3, 0, 0, 4, 12], dtype="<f4")
     assert answers["known_weights"] == {"sha256": hashlib.sha256(values.tobytes()).hexdigest(), "norm": 13.0}
+
+
+def test_stages_train_blocks_tokens_penalties_clipping_and_averages_as_the_unsplit_model_does(answers):
+    """Plain rows of layers are in `test_laws.py`, in gangs of real stages."""
+    assert max(answers["unlike_layers"].values()) < 1e-5, answers["unlike_layers"]
+
+
+def test_a_residual_block_stays_in_one_stage(answers):
+    """From what is handed around it, `tokens`, to where that is added."""
+    assert answers["blocks"] == ["tokens", "add", "norm", "flat", "last"]
+
+
+def test_variables_and_what_the_optimizer_knows_of_them_are_beside_their_stage(answers):
+    places = answers["places"]
+    assert places["weights"] == [["CPU:0"], ["CPU:1"]]
+    assert set(places["owners"]) == {"CPU:0", "CPU:1"}
+    assert places["moments"] == places["owners"]
+
+
+def test_batches_are_normalised_micro_batch_by_micro_batch(answers):
+    """Averages move once for each, in their order."""
+    assert answers["normalised_by_micro_batch"]["moved"] > 0.01
+    assert answers["normalised_by_micro_batch"]["difference"] < 1e-6
+
+
+def test_dropout_draws_anew_for_each_micro_batch_whatever_the_schedule(answers):
+    told = answers["dropped_by_micro_batch"]
+    assert told["1f1b"][0] == pytest.approx(told["expected"], rel=1e-5)
+    assert told["1f1b"] == told["gpipe"]
+
+
+def test_the_split_is_told_with_what_each_stage_costs(answers):
+    head, *stages, three, four = answers["description"]
+    assert head.startswith("2 stages, 1f1b, 8 micro-batches of 2 rows: a step takes 0.")
+    assert [line.split("  ")[1] for line in stages] == ["tokens ... add", "norm ... made"]
+    assert all(words in line for line in stages for words in ("parameters", "% of the cost", "activations", "a step"))
+    assert three.startswith("3 stages would take 0.")
+    assert four.startswith("4 stages would take 0.")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("masks", "must have no masks to be split into stages, since they do not travel. Received: one of embedding."),
+        ("used twice", "must use each layer once to be split into stages. Received: again, used twice."),
+        ("subclass", "Received: Own, whose order of layers is known to its own code only."),
+        ("two inputs", "must have one input to be split into stages. Received: 2 (left, right)."),
+        ("own step", "must leave train_step to Keras to be split into stages. Received: OwnStep, with its own."),
+        ("scaled loss", "Received: a LossScaleOptimizer, as mixed_float16 has it. Use mixed_bfloat16."),
+        ("own loss", "Received: a loss of losing. Regularize weights instead, or compute it in the loss."),
+        ("no mean", "must have a loss that is a mean or a sum over rows to be trained in micro-batches."),
+        ("whole numbers", "Received: a cut behind discretization, which gives int32."),
+        ("sum", "must add up to the 3 layers of the model. Received: [2, 2], which is 4."),
+        ("block", "which cuts behind narrow, though add also takes what comes from before it."),
+        ("one layer", "must be at most 1, since the model can be cut nowhere. Received: 2."),
+    ],
+)
+def test_what_cannot_be_split_is_refused_with_what_prevents_it(answers, name, words):
+    """K31."""
+    assert words in answers["refusals"][name]
+    assert "\n" not in answers["refusals"][name]

@@ -90,6 +90,22 @@ def test_killed_worker_and_parameter_server_are_named_and_the_training_goes_on(s
     assert read_tensors(newest)["optimizer.0000"] == 2 * 46
 
 
+def test_killed_stage_is_named_and_the_training_goes_on(site, two, job):
+    """K14, K35: SIGKILL of the second stage at step 34; to the weights of a training that nobody disturbed."""
+    more = {"checkpoint": {"every_steps": 5, "keep": 20}, "resume": True, "restarts": 1}
+    payload = site.payload("pipeline-3", "killed", "kills_members.py", MOMENTUM, **more)
+
+    result = job.run(plan_job(payload))
+
+    assert result.state is JobState.SUCCEEDED, job.merged[-4000:]
+    (note,) = result.notes
+    assert note.startswith("attempt 1: rank 2 (stage 1) on 127.0.0.1 failed: killed by SIGKILL")
+    assert "going on after step 30 of 46" in job.merged
+    assert result.exit_codes == {0: 0, 1: 143, 2: 143}
+    newest = max(site.checkpoints("pipeline-3", "killed").glob("step-*")) / "state.safetensors"
+    assert largest_difference(read_tensors(newest), two.newest("momentum")) < TOLERANCE
+
+
 @pytest.mark.parametrize(
     ("budgets", "says"),
     [

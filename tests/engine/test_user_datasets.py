@@ -7,7 +7,7 @@ from teams import STRATEGIES
 
 pytestmark = pytest.mark.engine
 TOLERANCE = 1e-5
-SYNCHRONOUS = [strategy for strategy in STRATEGIES if strategy != "parameter_server"]
+SYNCHRONOUS = [strategy for strategy in STRATEGIES if strategy not in ("parameter_server", "pipeline")]
 NAMES = {"loss", "kind_loss", "size_loss", "kind_accuracy", "size_mae"}
 
 
@@ -50,6 +50,14 @@ def test_parameter_servers_train_on_own_rows_too(gang_by):
 
     assert gang.chief.result("cut")["steps"] == 2 * PER_EPOCH
     assert gang.metrics("cut")[-1].keys() == NAMES | {f"val_{name}" for name in NAMES}
+
+
+def test_a_model_of_two_inputs_is_not_split_into_stages(gang_by):
+    """K31."""
+    assert (
+        "must have one input to be split into stages. Received: 2 ("
+        in gang_by("pipeline").chief.failures["cut"]["message"]
+    )
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

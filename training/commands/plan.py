@@ -23,6 +23,7 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     from training.steps.framework import recognise_framework
     from training.steps.initial_model import find_initial_model_problems
     from training.steps.machine import read_machine
+    from training.steps.split import SplitReport, read_split
     from training.steps.user_code import find_code_problems
 
     file = recognise_framework(load(spec, overrides))
@@ -31,5 +32,7 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     facts = read_facts(data, file.base_dir, read_home()) if data is not None and file.spec.prepares_data else None
     result = plan_run(file.spec, machine, facts)
     unfit = [*find_unfit(file.spec, machine), *find_code_problems(file), *find_initial_model_problems(file)]
-    result = result.model_copy(update={"problems": (*result.problems, *map(str, unfit))})
+    split = SplitReport() if unfit else read_split(file, machine.environments[result.environment], facts)
+    problems = (*result.problems, *map(str, unfit), *filter(None, [split.problem]))
+    result = result.model_copy(update={"problems": problems, "stages": split.stages or result.stages})
     click.echo(result.model_dump_json(indent=2) if as_json else render_plan(result))

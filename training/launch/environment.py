@@ -29,6 +29,12 @@ def keep_out_airflow(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not name.startswith(_AIRFLOW)}
 
 
+def render_probe_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process that only answers a question about the user's code."""
+    env = {name: value for name, value in keep_out_airflow(inherited).items() if not _is_stale(name)}
+    return {name: value for name, value in env.items() if name not in _TRACKER} | {"TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
 def render_rank_environment(
     order: LaunchOrder, process: ProcessPlan, inherited: Mapping[str, str], ports: Mapping[str, int]
 ) -> dict[str, str]:

@@ -18,7 +18,15 @@ from training.spec.train import HorovodTrain
 from training.spec.wording import list_words
 
 STRATEGIES: dict[str, tuple[str, ...]] = {
-    "tensorflow": ("single", "mirrored", "multi_worker_mirrored", "parameter_server", "central_storage", "tpu"),
+    "tensorflow": (
+        "single",
+        "mirrored",
+        "multi_worker_mirrored",
+        "parameter_server",
+        "central_storage",
+        "tpu",
+        "pipeline",
+    ),
     "horovod": ("horovod",),
     "mxnet": ("single", "data_parallel", "dist_sync", "dist_async", "model_parallel"),
 }
@@ -87,7 +95,7 @@ def find_absent(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
 
 def find_oversized(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
     """Return a problem for each host that would need more slots than it has: no waiting would help (K13)."""
-    processes = count_processes(spec.train.strategy, spec.cluster.workers)
+    processes = count_processes(spec.train.strategy, spec.workers)
     wanted = Counter(placement.host for placement in place_ranks(processes, machine.hosts))
     return [
         Problem(

@@ -29,7 +29,7 @@ class ProcessPlan(_Plan):
     rank: int
     local_rank: int = 0
     role: str = "worker"
-    """`chief`, `worker`, `ps`, `scheduler`, `server`, `stage` or the name of a step."""
+    """`chief`, `worker`, `ps`, `scheduler`, `server`, `stage 0` or the name of a step."""
     host: str = "127.0.0.1"
     argv: tuple[str, ...]
     env: dict[str, str] = {}

@@ -88,7 +88,7 @@ def plan_train_job(
         processes=gang.processes,
         ports=gang.ports,
         smaller=tuple(plan_gang(size) for size in _plan_smaller(spec, machine)),
-        slots=count_processes(spec.train.strategy, spec.cluster.workers),
+        slots=count_processes(spec.train.strategy, spec.workers),
         queue_timeout_s=plan.queue_timeout_s,
         limits=plan.limits,
         outputs=(str(model_dir / "MLmodel"),),

@@ -14,7 +14,7 @@ def choose_factor(spec: PipelineSpec) -> float:
     It counts the replicas that the spec asks for: a gang that goes on with fewer has the same global batch.
     Source: P. Goyal et al., "Accurate, Large Minibatch SGD", 2017, https://arxiv.org/abs/1706.02677.
     """
-    replicas = count_replicas(spec.train.strategy, spec.cluster.workers, spec.cluster.devices)
+    replicas = count_replicas(spec.train.strategy, spec.workers, spec.cluster.devices)
     match spec.train.learning_rate_scaling:
         case "linear":
             return float(replicas)

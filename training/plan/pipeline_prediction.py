@@ -19,6 +19,7 @@ class StagePrediction:
 
     Attributes:
         layers: Names of its first and its last layer.
+        layer_count: Number of its layers.
         parameters: Numbers in its weights.
         cost_share: Its part of the cost of the whole model.
         in_flight: Micro-batches whose activations it holds at most.
@@ -27,6 +28,7 @@ class StagePrediction:
     """
 
     layers: tuple[str, str]
+    layer_count: int
     parameters: int
     cost_share: float
     in_flight: int
@@ -78,6 +80,7 @@ def predict_pipeline(
         stages.append(
             StagePrediction(
                 layers=(own[0].name, own[-1].name),
+                layer_count=len(own),
                 parameters=sum(layer.parameters for layer in own),
                 cost_share=shares[stage],
                 in_flight=in_flight,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from training.plan.framework import choose_environment
 from training.plan.key_value_store import STORE_STRATEGIES, choose_store_ports, place_store, render_worker_env
-from training.plan.parameter_servers import choose_member_ports, place_chief, place_members, render_chief_env
+from training.plan.members import choose_member_ports, place_chief, place_members, render_chief_env
 from training.plan.placement import RankPlacement, ServicePlacement, port_name
 from training.plan.tf_config import render_tf_config
 from training.spec.parallelism import count_devices
@@ -14,11 +14,18 @@ from training.spec.pipeline import PipelineSpec
 
 #: Name of the port of Horovod's rendezvous server, as `JobPlan.ports` lists it.
 RENDEZVOUS_PORT = "rendezvous"
+#: Strategies under which one process runs the program, and servers compute.
+_LED_BY_A_CHIEF = ("parameter_server", "pipeline")
+
+
+def name_stage(index: int) -> str:
+    """Return what a stage of a pipeline is called in logs and errors."""
+    return f"stage {index}"
 
 
 def choose_ranks(spec: PipelineSpec, workers: Sequence[RankPlacement]) -> tuple[RankPlacement, ...]:
     """Return the processes that the training ends with: those that train, or the one that has others train."""
-    return (place_chief(workers),) if spec.train.strategy == "parameter_server" else tuple(workers)
+    return (place_chief(workers),) if spec.train.strategy in _LED_BY_A_CHIEF else tuple(workers)
 
 
 def render_rank_env(spec: PipelineSpec, workers: Sequence[RankPlacement], rank: int) -> dict[str, str]:
@@ -33,7 +40,7 @@ def render_rank_env(spec: PipelineSpec, workers: Sequence[RankPlacement], rank: 
     if spec.train.strategy == "multi_worker_mirrored":
         addresses = [f"{p.host}:{{port:{port_name(p.rank)}}}" for p in workers]
         env["TF_CONFIG"] = render_tf_config(addresses, rank, "worker")
-    if spec.train.strategy == "parameter_server":
+    if spec.train.strategy in _LED_BY_A_CHIEF:
         env |= render_chief_env(workers, _count_servers(spec))
     if spec.train.engine == "horovod":
         env |= render_horovod_env(workers, rank)
@@ -46,7 +53,7 @@ def render_rank_env(spec: PipelineSpec, workers: Sequence[RankPlacement], rank: 
 
 def render_mxnet_env(spec: PipelineSpec, worker: RankPlacement) -> dict[str, str]:
     """Return what holds MXNet to the threads of `worker`: each device of the CPU has a pool of its own (K12)."""
-    devices = count_devices(spec.train.strategy, spec.cluster.workers, spec.cluster.devices)
+    devices = count_devices(spec.train.strategy, spec.workers, spec.cluster.devices)
     return {"OMP_NUM_THREADS": str(max(1, worker.threads // devices))} if devices > 1 else {}
 
 
@@ -74,7 +81,7 @@ def choose_ports(spec: PipelineSpec, workers: Sequence[RankPlacement]) -> tuple[
     """Return the names of the ports that the gang needs."""
     if spec.train.strategy == "multi_worker_mirrored":
         return tuple(port_name(p.rank) for p in workers)
-    if spec.train.strategy == "parameter_server":
+    if spec.train.strategy in _LED_BY_A_CHIEF:
         return choose_member_ports(workers, _count_servers(spec))
     if spec.train.strategy in STORE_STRATEGIES:
         return choose_store_ports(workers, _count_servers(spec))
@@ -87,6 +94,8 @@ def place_services(spec: PipelineSpec, workers: Sequence[RankPlacement]) -> tupl
         return place_members(workers, _count_servers(spec))
     if spec.train.strategy in STORE_STRATEGIES:
         return place_store(spec.train.strategy, workers, _count_servers(spec))
+    if spec.train.strategy == "pipeline":
+        return place_members(workers, 0, name_stage)
     if spec.train.engine == "horovod":
         return (place_rendezvous(workers),)
     return ()
@@ -102,7 +111,7 @@ def place_rendezvous(placements: Sequence[RankPlacement]) -> ServicePlacement:
 
 
 def _count_servers(spec: PipelineSpec) -> int:
-    return spec.cluster.parameter_servers or 1
+    return 0 if spec.train.strategy == "pipeline" else spec.cluster.parameter_servers or 1
 
 
 def _is_loopback(host: str) -> bool:

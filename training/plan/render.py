@@ -27,6 +27,8 @@ def _describe(plan: RunPlan) -> Iterable[tuple[str, str]]:
     yield from _describe_code(plan)
     yield "data", _describe_data(plan)
     yield "steps", _describe_steps(plan)
+    for number, line in enumerate(plan.stages):
+        yield "" if number else "stages", line
     yield "checkpoints", plan.checkpoint
     yield "limits", _describe_limits(plan)
     yield "restarts", _describe_restarts(plan)

@@ -19,6 +19,7 @@ from training.plan.machine import MachineFacts
 from training.plan.micro_batches import choose_micro_batches, describe_step
 from training.plan.placement import RankPlacement, place_ranks
 from training.plan.ranks import choose_ports, choose_ranks, place_services, render_rank_env
+from training.plan.stage_table import render_equal_stages
 from training.spec.parallelism import count_devices, count_processes, count_replicas, list_smaller
 from training.spec.pipeline import PipelineSpec
 from training.spec.train import TrainSpec
@@ -124,6 +125,8 @@ class RunPlan(_Plan):
     requirements: tuple[str, ...] = ()
     """What the trained model must reach."""
     register_as: str | None = None
+    stages: tuple[str, ...] = ()
+    """What the stages of a pipeline will be and take."""
     smaller: tuple[int, ...] = ()
     """Numbers of ranks that the gang may go on with after it lost some."""
     notes: tuple[str, ...] = ()
@@ -155,11 +158,11 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         SpecError: The batch size does not fit the number of ranks or rows.
     """
     train, cluster = spec.train, spec.cluster
-    processes = count_processes(train.strategy, cluster.workers)
+    processes = count_processes(train.strategy, spec.workers)
     workers = place_ranks(processes, machine.hosts, cluster.threads_per_worker)
     services = place_services(spec, workers)
     ranks = choose_ranks(spec, workers)
-    devices = count_devices(train.strategy, cluster.workers, cluster.devices)
+    devices = count_devices(train.strategy, spec.workers, cluster.devices)
     return RunPlan(
         pipeline=spec.name,
         experiment=spec.experiment_name,
@@ -183,14 +186,21 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         checkpoint=_describe_checkpoint(spec),
         requirements=tuple(_describe_requirements(spec)),
         register_as=_describe_registration(spec),
+        stages=tuple(_describe_stages(spec)),
         smaller=tuple(list_smaller(cluster.workers, cluster.min_workers, None if train.script else train.batch_size)),
         notes=tuple(_note_workers(spec, processes, devices)),
         problems=tuple(str(problem) for problem in find_unbuilt(spec)),
     )
 
 
+def _describe_stages(spec: PipelineSpec) -> list[str]:
+    if spec.train.strategy != "pipeline":
+        return []
+    return render_equal_stages(spec.workers, spec.train.pipeline, spec.train.batch_size)
+
+
 def _note_workers(spec: PipelineSpec, processes: int, devices: int) -> list[str]:
-    workers, strategy = spec.cluster.workers, spec.train.strategy
+    workers, strategy = spec.workers, spec.train.strategy
     if strategy == "parameter_server" and workers > 1 and spec.train.script is None:
         return [f"strategy {strategy} is asynchronous: a step is {workers} updates, and no run equals another"]
     if strategy == "dist_async" and workers > 1 and spec.train.script is None:
@@ -268,7 +278,7 @@ def _plan_data(spec: PipelineSpec, data: DataFacts | None) -> DataPlan | None:
 
 
 def _plan_steps(spec: PipelineSpec, data: DataFacts | None) -> StepsPlan | None:
-    replicas = count_replicas(spec.train.strategy, spec.cluster.workers, spec.cluster.devices)
+    replicas = count_replicas(spec.train.strategy, spec.workers, spec.cluster.devices)
     if spec.train.steps_per_epoch is not None:
         return StepsPlan(
             global_batch_size=spec.train.batch_size,

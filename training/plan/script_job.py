@@ -50,7 +50,7 @@ def plan_script_job(
         processes=gang.processes,
         ports=gang.ports,
         smaller=tuple(plan_gang(_plan_size(spec, machine, workers)) for workers in plan.smaller),
-        slots=count_processes(spec.train.strategy, spec.cluster.workers),
+        slots=count_processes(spec.train.strategy, spec.workers),
         queue_timeout_s=plan.queue_timeout_s,
         limits=plan.limits,
         outputs=(str(model_dir / "MLmodel"),) if script.wants_model else (),

@@ -175,6 +175,12 @@ class PipelineSpec(SpecModel):
     """How the trained model is registered; leave it out to register nothing."""
 
     @property
+    def workers(self) -> int:
+        """The workers of the training: those of the cluster, or one for each stage of a pipeline."""
+        stages = self.train.pipeline.stages if self.train.strategy == "pipeline" else None
+        return stages or self.cluster.workers
+
+    @property
     def experiment_name(self) -> str:
         """The MLflow experiment, with its default filled in."""
         return self.experiment or self.name

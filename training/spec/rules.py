@@ -29,6 +29,7 @@ from training.spec.parallelism import (
 )
 from training.spec.pipeline import PipelineSpec
 from training.spec.sentences import choices_of
+from training.spec.stage_rules import check_partition, check_stage_micro_batches, check_stages
 from training.spec.train import HorovodTrain, MXNetTrain, TensorFlowTrain
 from training.spec.wording import list_words
 
@@ -233,6 +234,7 @@ _LEFT_KEYS: Final = (
 )
 #: What a script decides itself, with its default: that much cannot be told from nothing.
 LEFT_TO_SCRIPT: Final[dict[str, object]] = {key: HorovodTrain.model_fields[key].default for key in _LEFT_KEYS}
+_STAGES: Final = ("train.pipeline.stages", "cluster.workers")
 _RULES: Final = (
     _Rule(check=check_data, needs=("data", "train.script")),
     _Rule(check=check_model_or_script, needs=("model", "train.script")),
@@ -254,6 +256,12 @@ _RULES: Final = (
     _Rule(check=check_held_out_rows, needs=("data.validation_fraction", "evaluate.require")),
     _Rule(check=check_devices, needs=("train.engine", "train.strategy", "cluster.devices")),
     _Rule(check=check_parameter_servers, needs=("train.engine", "train.strategy", "cluster.parameter_servers")),
+    _Rule(check=check_stages, needs=("train.strategy", "train.pipeline.stages", "cluster")),
+    _Rule(
+        check=check_stage_micro_batches,
+        needs=("train.strategy", "train.pipeline.micro_batches", *_STAGES, "train.batch_size"),
+    ),
+    _Rule(check=check_partition, needs=("train.strategy", "train.pipeline.partition", *_STAGES)),
     _Rule(
         check=check_min_workers,
         needs=(
@@ -322,6 +330,9 @@ def _default(value: dict[str, Any], path: KeyPath) -> Any:
     models = list_members(locate(PipelineSpec, path[:1]).annotation)
     engine = (value.get("train") or {}).get("engine") if path[0] == "train" else None
     chosen = [model for model in models if engine is None or find_tag(model) == ("engine", engine)]
+    for key in path[1:-1]:
+        inner = [field for model in chosen if (field := find_field(model, str(key)))]
+        chosen = [model for field in inner for model in list_members(field.annotation)]
     fields = [find_field(model, str(path[-1])) for model in chosen]
     defaults = [field.get_default() for field in fields if field and not field.is_required()]
     return defaults[0] if defaults and all(default == defaults[0] for default in defaults) else _UNKNOWN

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from training.spec.base import Count, Flag, PositiveInt, Seconds, Seed, SpecModel, Text
 from training.spec.failures import FailurePatternSpec
+from training.spec.stages import StagesSpec
 
 
 class CheckpointSpec(SpecModel):
@@ -63,6 +64,8 @@ class TensorFlowTrain(_Train):
         "single", "mirrored", "multi_worker_mirrored", "parameter_server", "central_storage", "tpu", "pipeline"
     ] = "single"
     """How the work is distributed."""
+    pipeline: StagesSpec = StagesSpec()
+    """How a model is split into stages, for the strategy `pipeline`."""
 
 
 class HorovodTrain(_Train):

@@ -97,7 +97,7 @@ def _check_tracking(ctx: StepContext) -> None:
 
 def _allocate(ctx: StepContext, machine: MachineFacts) -> Allocation:
     ranks: dict[str, int] = {}
-    processes = count_processes(ctx.spec.train.strategy, ctx.spec.cluster.workers)
+    processes = count_processes(ctx.spec.train.strategy, ctx.spec.workers)
     for placement in place_ranks(processes, machine.hosts):
         ranks[placement.host] = ranks.get(placement.host, 0) + 1
     return Allocation(run_id=ctx.run.run_id, backend=ctx.spec.cluster.backend, ranks=ranks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from training.errors import LaunchError
+from training.errors import LaunchError, PreflightError
 from training.plan.job import JobPlan
 from training.plan.jobs import plan_train_job
 from training.plan.machine import MachineFacts
@@ -24,6 +24,7 @@ from training.steps.job import follow_job, join_job, start_job
 from training.steps.machine import read_machine
 from training.steps.model_source import imports_mlflow
 from training.steps.provision import check_run
+from training.steps.split import read_split
 from training.steps.tracking import plan_tracking
 
 NAME = "train"
@@ -53,7 +54,12 @@ def start_training(ctx: StepContext) -> int:
     check_run(ctx, machine)
     dataset = read_dataset(ctx.run) if ctx.spec.prepares_data else None
     initial_model = fetch_initial_model(ctx)
-    plan = plan_run(ctx.spec, machine, dataset.facts if dataset else None)
+    facts = dataset.facts if dataset else None
+    plan = plan_run(ctx.spec, machine, facts)
+    split = read_split(ctx.file, machine.environments[plan.environment], facts)
+    if split.problem:
+        raise PreflightError(split.problem)
+    plan = plan.model_copy(update={"stages": split.stages or plan.stages})
     write_atomic(ctx.run.plan, plan.model_dump_json(indent=2) + "\n")
     for line in render_plan(plan).splitlines():
         ctx.log(line)
@@ -94,7 +100,7 @@ def read_training(ctx: StepContext) -> dict[str, Any]:
     if result is None:
         raise LaunchError(f"{folder.job_id} must be over. Received: {read_standing(folder)}.")
     raise_for(result)
-    workers = count_processes(ctx.spec.train.strategy, ctx.spec.cluster.workers)
+    workers = count_processes(ctx.spec.train.strategy, ctx.spec.workers)
     return {**result.values, "mlflow_run_id": result.mlflow_run_id, "workers": workers}
 
 

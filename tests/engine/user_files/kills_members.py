@@ -1,4 +1,4 @@
-"""The perceptron that ships, trained with parameter servers, of which a member is killed in each of two attempts."""
+"""The perceptron that ships, trained by a chief whose servers are killed: parameter servers and workers, or a stage."""
 
 import os
 import signal
@@ -10,8 +10,9 @@ from training.models.mlp import build_model
 
 __all__ = ["build_callbacks", "build_model"]
 
-#: Attempt to the updates after which, and the rank that is killed: a worker, then the parameter server (K14).
-KILLS = {"1": (65, "1"), "2": (83, "3")}
+#: Attempt to the updates after which, and the rank that is killed: a worker, then the parameter server (K14); or, of a
+#: gang without parameter servers, the second stage.
+KILLS = {"1": (65, "1"), "2": (83, "3")} if '"ps"' in os.environ["TF_CONFIG"] else {"1": (34, "2")}
 
 
 def build_callbacks():

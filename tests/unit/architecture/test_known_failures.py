@@ -34,7 +34,10 @@ def test_each_row_that_a_test_names_is_in_the_table():
 BY_STRATEGY = (REPOSITORY / "docs" / "known-failures-by-strategy.md").read_text()
 #: Columns of the page's tables.
 STRATEGIES = {
-    "Keras": ("single", "mirrored", "central_storage", "multi_worker_mirrored", "parameter_server", "horovod"),
+    "Keras": (
+        *("single", "mirrored", "central_storage", "multi_worker_mirrored", "parameter_server", "horovod"),
+        "pipeline",
+    ),
     "Gluon": ("single", "data_parallel", "model_parallel"),
 }
 #: How the ids of tests call a strategy: those of MXNet by the engine or by what is trained.

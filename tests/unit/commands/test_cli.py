@@ -79,14 +79,14 @@ def test_a_users_mistake_is_a_sentence_and_exit_2(arguments, words, tmp_path):
     assert "Traceback" not in answer.stderr
 
 
-def test_an_unbuilt_strategy_is_refused_before_anything_starts(tmp_path):
+def test_an_unbuilt_backend_is_refused_before_anything_starts(tmp_path):
     """K07: nothing is started, nothing is left behind."""
     digits = settings.REPOSITORY / "dags/pipelines/digits.yaml"
 
-    answer = ganger("run", digits, "--set", "train.strategy=pipeline", home=tmp_path)
+    answer = ganger("run", digits, "--set", "cluster.backend=slurm", home=tmp_path)
 
     assert answer.returncode == 2
-    assert "pipeline is not built yet" in answer.stderr
+    assert "backend slurm is not built yet" in answer.stderr
     assert not (tmp_path / "runs").exists()
 
 

@@ -1,4 +1,4 @@
-"""Where a model is cut into stages, and what the stages will cost."""
+"""Where a model is cut into stages (K31), and what the stages will cost."""
 
 from itertools import accumulate, combinations, pairwise
 

@@ -20,7 +20,7 @@ train:
 TRAIN_KEYS = (
     "epochs, batch_size, seed, steps_per_epoch, learning_rate_scaling, warmup_steps, checkpoint, restarts, "
     "user_restarts, failure_patterns, start_timeout_s, stall_timeout_s, stop_grace_s, timeout_s, script, args, "
-    "engine, strategy"
+    "engine, strategy, pipeline"
 )
 TENSORFLOW = "single, mirrored, multi_worker_mirrored, parameter_server, central_storage, tpu or pipeline"
 

@@ -55,7 +55,17 @@ def trains(draw, workers):
         timeout_s=st.none() | SECONDS,
     )
     batch_size = workers * draw(st.integers(1, 64))
-    return {"engine": engine, "strategy": strategy, "batch_size": batch_size, **draw(more)}
+    if workers == 1 and strategy == "pipeline":
+        strategy = "single"
+    cut = {"pipeline": draw(cuts(workers, batch_size))} if strategy == "pipeline" else {}
+    return {"engine": engine, "strategy": strategy, "batch_size": batch_size, **cut, **draw(more)}
+
+
+@st.composite
+def cuts(draw, stages, batch_size):
+    partition = st.just("auto") | st.lists(st.integers(1, 9), min_size=stages, max_size=stages)
+    more = optional(stages=st.just(stages), schedule=st.sampled_from(["1f1b", "gpipe"]), partition=partition)
+    return {"micro_batches": draw(st.integers(stages, batch_size)), **draw(more)}
 
 
 @st.composite

@@ -16,6 +16,7 @@ _BUILT = {
     "parameter_server": ("parameter_server", "ParameterServer"),
     "central_storage": ("central_storage", "CentralStorage"),
     "tpu": ("tpu", "TPU"),
+    "pipeline": ("pipeline", "Pipeline"),
     "horovod": ("horovod_allreduce", "Horovod"),
 }
 

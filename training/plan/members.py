@@ -1,12 +1,12 @@
-"""The members of a gang with parameter servers: a chief that hands out the work, workers, and servers of variables.
+"""The members of a gang that a chief leads: it has servers compute and keep variables, and the training ends with it.
 
-https://www.tensorflow.org/api_docs/python/tf/distribute/ParameterServerStrategy. The training ends with the chief;
-workers and parameter servers serve until they are ended.
+Under `parameter_server` these are workers and parameter servers, under `pipeline` stages, which are workers to
+TensorFlow. They serve until they are ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from training.plan.placement import RankPlacement, ServicePlacement, port_name
@@ -30,13 +30,21 @@ def place_chief(workers: Sequence[RankPlacement]) -> RankPlacement:
     return replace(workers[0], rank=0, role="chief")
 
 
-def place_members(workers: Sequence[RankPlacement], servers: int) -> tuple[ServicePlacement, ...]:
-    """Return the services of the chief: its workers, then `servers` parameter servers, spread over the hosts."""
+def place_members(
+    workers: Sequence[RankPlacement], servers: int, name_worker: Callable[[int], str] = lambda index: "worker"
+) -> tuple[ServicePlacement, ...]:
+    """Return the services of the chief: its workers, then `servers` parameter servers, spread over the hosts.
+
+    Args:
+        workers: Where the workers run.
+        servers: Number of parameter servers.
+        name_worker: What a worker of that index is called in logs.
+    """
     members = _list_members(workers, servers)
     return tuple(
         ServicePlacement(
             rank=member.placement.rank,
-            role=member.role,
+            role=name_worker(member.index) if member.role == "worker" else member.role,
             host=member.placement.host,
             module=_WORKER,
             local_rank=member.placement.local_rank,

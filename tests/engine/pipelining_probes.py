@@ -1,0 +1,246 @@
+"""Questions about models in stages, whose stages are devices of one process here; run by `probes.py`."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from training.engines.tensorflow_keras.pipelining.pipelined_step import PipelinedStep
+from training.engines.tensorflow_keras.pipelining.placing import place_model
+from training.engines.tensorflow_keras.pipelining.splitting import cut_stages, read_layers, split_model
+from training.engines.tensorflow_keras.shims.placed_variables import note_optimizer_variables
+from training.engines.tensorflow_keras.shims.symbolic_build import build_from_batch
+from training.errors import GangerError
+from training.plan.partition import find_cuts
+from training.plan.schedules import order_stages, split_rows
+from training.plan.stage_table import render_other_counts, render_split
+from training.spec.stages import StagesSpec
+
+ROWS, STEPS = 10, 3
+layers = keras.layers
+
+
+def make_devices():
+    """Make three devices out of the CPU, before TensorFlow begins."""
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 3)
+
+
+def unlike_layers():
+    """Everything that goes beyond a row of layers: blocks, tokens, penalties, clipping, decay, averages, a sum."""
+    differences = {}
+    for schedule, stages in (("1f1b", 3), ("gpipe", 2)):
+        x, y = draw_tokens()
+        whole, split = make_rich_model(), make_rich_model()
+        losses = [train_whole(whole, x, y) for _ in range(STEPS)]
+        told, _ = train(split, x, y, stages, schedule)
+        differences[schedule] = max(compare(whole.variables, split.variables), *np.abs(np.subtract(losses, told)))
+        differences[f"{schedule} optimizer"] = compare(whole.optimizer.variables, split.optimizer.variables)
+    return differences
+
+
+def blocks():
+    return [read_layers(make_rich_model())[cut - 1].name for cut in find_cuts(read_layers(make_rich_model()))]
+
+
+def places():
+    """Where the variables of each stage, and what Adam knows of them, are after a step."""
+    x, y = draw_tokens()
+    model = make_rich_model()
+    _, stages = train(model, x, y, 2, "1f1b", steps=1)
+    weights = [{name_device(variable) for variable in stage.variables} for stage in stages]
+    moments = [name_device(variable) for variable in model.optimizer.variables if "momentum" in variable.path]
+    owners = [name_device(variable) for variable in model.trainable_variables]
+    return {"weights": [sorted(names) for names in weights], "moments": moments, "owners": owners}
+
+
+def normalised_by_micro_batch():
+    """The moving averages after a step, and those of an unsplit model that is given the micro-batches in turn."""
+    x = np.random.default_rng(3).normal(2.0, 3.0, (ROWS, 4)).astype("float32")
+    y = x[:, :1]
+    whole, split = make_normalising_model(), make_normalising_model()
+    start = 0
+    for rows in split_rows(ROWS, 4):
+        whole(x[start : start + rows], training=True)
+        start += rows
+    train(split, x, y, 2, "1f1b", steps=1)
+    averages = [[v for v in model.non_trainable_variables if "moving" in v.path] for model in (whole, split)]
+    return {"difference": compare(*averages), "moved": float(np.abs(averages[1][0].numpy()).max())}
+
+
+def dropped_by_micro_batch():
+    """The loss of a step with dropout: as an unsplit model has it that is given the micro-batches in turn."""
+    x, y = np.ones((ROWS, 4), "float32"), np.ones((ROWS, 1), "float32")
+    whole = make_dropping_model()
+    squares = [np.square(whole(x[:rows], training=True) - 1).sum() for rows in split_rows(ROWS, 4)]
+    told = {schedule: train(make_dropping_model(), x, y, 2, schedule)[0] for schedule in ("1f1b", "gpipe")}
+    return {"expected": float(sum(squares) / ROWS), **told}
+
+
+def description():
+    model, wanted = make_rich_model(), StagesSpec(stages=2)
+    build_from_batch(model, draw_tokens())
+    split = split_model(model, wanted, 2)
+    return [*render_split(split.layers, split.partition, wanted, 16), *render_other_counts(split.layers, 2, wanted, 16)]
+
+
+def refusals():
+    return {name: refuse(make) for name, make in REFUSED.items()}
+
+
+def refuse(make):
+    """Return what is said of a model that `make` makes, or of the partition that comes with it."""
+    model = make()
+    model, wanted = model if isinstance(model, tuple) else (model, "auto")
+    try:
+        inputs = getattr(model, "inputs", None) or [keras.Input((4,))]
+        x, y = [np.zeros((4, *each.shape[1:]), "float32") for each in inputs], np.zeros((4, 1))
+        x = x if len(x) > 1 else x[0]
+        build_from_batch(model, (x, y))
+        split = split_model(model, StagesSpec(stages=2, partition=wanted), 2)
+        stages = cut_stages(model, split.partition)
+        orders = order_stages("1f1b", 2, 2)
+        PipelinedStep(model, stages, ["CPU:0", "CPU:1"], orders, 4).make_function()(x, y)
+    except GangerError as error:
+        return str(error)
+    return None
+
+
+def make_masking():
+    return compile_chain(layers.Embedding(5, 4, mask_zero=True), layers.LSTM(3), layers.Dense(1))
+
+
+def make_reusing():
+    given, dense = keras.Input((4,)), layers.Dense(4, name="again")
+    return compile_model(keras.Model(given, layers.Dense(1)(dense(dense(given)))))
+
+
+class Own(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.inner = layers.Dense(1)
+
+    def call(self, inputs):
+        return self.inner(inputs)
+
+
+class OwnStep(keras.Sequential):
+    def train_step(self, data):
+        return super().train_step(data)
+
+
+class Losing(keras.layers.Layer):
+    def call(self, inputs):
+        self.add_loss(keras.ops.sum(inputs))
+        return inputs
+
+
+def make_subclassed():
+    return compile_model(Own())
+
+
+def make_two_inputs():
+    left, right = keras.Input((2,), name="left"), keras.Input((2,), name="right")
+    return compile_model(keras.Model([left, right], layers.Dense(1)(layers.Concatenate()([left, right]))))
+
+
+def make_scaling():
+    model = compile_chain(layers.Dense(4), layers.Dense(1))
+    model.compile(keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD()), "mse")
+    return model
+
+
+def make_two_chains():
+    return compile_chain(layers.Dense(4, name="first"), layers.Dense(4, name="second"), layers.Dense(1, name="third"))
+
+
+REFUSED = {
+    "masks": make_masking,
+    "used twice": make_reusing,
+    "subclass": make_subclassed,
+    "two inputs": make_two_inputs,
+    "own step": lambda: compile_model(OwnStep([keras.Input((4,)), layers.Dense(4), layers.Dense(1)])),
+    "scaled loss": make_scaling,
+    "own loss": lambda: compile_chain(Losing(name="losing"), layers.Dense(1)),
+    "no mean": lambda: compile_chain(layers.Dense(4), layers.Dense(1), loss=keras.losses.MeanSquaredError(None)),
+    "whole numbers": lambda: (compile_chain(layers.Discretization([0.5]), layers.Embedding(2, 1)), (1, 1)),
+    "sum": lambda: (make_two_chains(), (2, 2)),
+    "block": lambda: (make_rich_model(), (3, 5)),
+    "one layer": lambda: compile_chain(layers.Dense(1, name="only")),
+}
+
+
+def train(model, x, y, stages, schedule, micro_batches=4, steps=STEPS):
+    """Train a model in stages, each on a device of its own; return its losses and the stages."""
+    devices = [f"CPU:{number}" for number in range(stages)]
+    beside = []
+    with note_optimizer_variables(beside):
+        build_from_batch(model, (x, y))
+    cut = cut_stages(model, split_model(model, StagesSpec(stages=stages), stages).partition)
+    place_model(model, cut, devices, beside)
+    function = PipelinedStep(model, cut, devices, order_stages(schedule, stages, micro_batches), len(x)).make_function()
+    return [float(function(x, y)[0]) for _ in range(steps)], cut
+
+
+def train_whole(model, x, y):
+    """Do a step of Keras' own; return its loss."""
+    model.reset_metrics()
+    return float(model.train_on_batch(x, y))
+
+
+def make_rich_model():
+    keras.utils.set_random_seed(7)
+    given = keras.Input((3,), dtype="int32")
+    tokens = layers.Embedding(9, 4, name="tokens")(given)
+    wide = layers.Dense(8, "relu", kernel_regularizer="l2", name="wide")(tokens)
+    narrow = layers.Dense(4, name="narrow")(wide)
+    block = layers.LayerNormalization(name="norm")(layers.Add(name="add")([tokens, narrow]))
+    flat = layers.Flatten(name="flat")(block)
+    made = layers.Dense(2, bias_regularizer="l1", name="made")(layers.Dense(6, "tanh", name="last")(flat))
+    model = keras.Model(given, made)
+    optimizer = keras.optimizers.Adam(0.01, weight_decay=0.01, global_clipnorm=1.0, use_ema=True, ema_momentum=0.9)
+    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum"))
+    return model
+
+
+def make_normalising_model():
+    keras.utils.set_random_seed(7)
+    return compile_chain(layers.Dense(4), layers.BatchNormalization(), layers.Dense(1))
+
+
+def make_dropping_model():
+    keras.utils.set_random_seed(7)
+    return compile_chain(layers.Dense(16), layers.Dropout(0.5, seed=11), layers.Dense(1))
+
+
+def draw_tokens():
+    draw = np.random.default_rng(5)
+    return draw.integers(0, 9, (ROWS, 3)).astype("int32"), draw.integers(0, 2, (ROWS,))
+
+
+def compile_chain(*chain, loss="mse"):
+    return compile_model(keras.Sequential([keras.Input((4,)), *chain]), loss)
+
+
+def compile_model(model, loss="mse"):
+    model.compile(keras.optimizers.SGD(0.1), loss)
+    return model
+
+
+def compare(these, those):
+    assert len(these) == len(those)
+    return max(float(np.abs(a.numpy().astype("float64") - b.numpy()).max()) for a, b in zip(these, those, strict=True))
+
+
+def name_device(variable):
+    return variable.value.device.rpartition("device:")[2]
+
+
+QUESTIONS = (
+    unlike_layers,
+    blocks,
+    places,
+    normalised_by_micro_batch,
+    dropped_by_micro_batch,
+    description,
+    refusals,
+)

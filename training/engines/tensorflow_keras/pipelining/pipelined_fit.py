@@ -1,0 +1,66 @@
+"""How a chief trains a model in stages: a counterpart of Keras' `fit`, one call of the pipelined step after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from training.engines.tensorflow_keras.observed_step import LOSSES
+from training.engines.tensorflow_keras.pipelining.splittable import refuse
+from training.engines.tensorflow_keras.pipelining.step_times import StepTimes
+
+if TYPE_CHECKING:
+    from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
+
+
+class PipelinedFit:
+    """One call of a `fit`.
+
+    Args:
+        model: The whole model, its variables on the devices of their stages.
+        function: What `PipelinedStep.make_function` returned.
+        times: Takes how long the works of each step took.
+        callbacks: Hear of the steps.
+    """
+
+    def __init__(self, model: Any, function: Any, times: StepTimes, callbacks: GangCallbacks) -> None:
+        self._model = model
+        self._function = function
+        self._times = times
+        self._callbacks = callbacks
+
+    def run(self, batches: Iterator[Sequence[Any]], *, initial_epoch: int, epochs: int, steps_per_epoch: int) -> None:
+        """Train the epochs as `Strategy.fit` says; `batches` gives the rows of each step."""
+        self._model.stop_training = False
+        self._callbacks.on_train_begin()
+        for epoch in range(initial_epoch, epochs):
+            self._train_epoch(epoch, batches, steps_per_epoch)
+            if self._model.stop_training:
+                break
+        self._model.optimizer.finalize_variable_values(self._model.trainable_weights)
+        self._callbacks.on_train_end()
+
+    def _train_epoch(self, epoch: int, batches: Iterator[Sequence[Any]], steps: int) -> None:
+        self._model.reset_metrics()
+        self._callbacks.on_epoch_begin(epoch)
+        logs: dict[str, float] = {}
+        for batch in range(steps):
+            self._callbacks.on_train_batch_begin(batch)
+            loss, found, marks = self._function(*_check_parts(next(batches)))
+            logs = {name: float(value) for name, value in found.items()}
+            self._times.add(marks)
+            self._callbacks.on_train_batch_end(batch, {**logs, LOSSES: [float(loss)]})
+            if self._model.stop_training:
+                break
+        self._callbacks.on_epoch_end(epoch, logs)
+
+
+def _check_parts(batch: Sequence[Any]) -> Sequence[Any]:
+    """Return `batch`, which must be features and labels: nothing else travels with the micro-batches.
+
+    Raises:
+        SpecError: It has weights of rows, or no labels.
+    """
+    if len(batch) == 2:
+        return batch
+    raise refuse(f"must be given features and labels to be trained in stages. Received: batches of {len(batch)} parts.")

@@ -1,0 +1,102 @@
+"""What a model must be like to be trained in stages; each refusal names what prevents it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+from keras.src.backend.common.masking import get_keras_mask
+
+from training.errors import SpecError, spec_error
+
+_FIELD = "model.entrypoint"
+#: Loss reductions that are means over rows, and the one that adds up.
+_MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
+_SUM = "sum"
+
+
+def check_own_step(model: Any) -> None:
+    """Check that a step of `model` is what Keras makes of its layers, its loss and its optimizer.
+
+    Raises:
+        SpecError: It has a training step, a loss or a scale of its loss of its own.
+    """
+    for name in ("train_step", "compute_loss", "compute_metrics"):
+        if getattr(type(model), name) is not getattr(keras.Model, name):
+            raise refuse(
+                f"must leave {name} to Keras to be split into stages. Received: {type(model).__name__}, with its own."
+            )
+    if isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer):
+        raise refuse(
+            "must not scale its loss to be split into stages. Received: a LossScaleOptimizer, as mixed_float16 has it.",
+            "Use mixed_bfloat16.",
+        )
+
+
+def is_mean(model: Any) -> bool:
+    """Whether the loss of a batch is the mean over its rows; otherwise it is the sum.
+
+    Raises:
+        SpecError: It is something else.
+    """
+    reductions = {getattr(each.loss, "reduction", None) for each in model._compile_loss._flat_losses}
+    if len(reductions) == 1 and reductions <= {*_MEANS, _SUM}:
+        return _SUM not in reductions
+    raise refuse(
+        "must have a loss that is a mean or a sum over rows to be trained in micro-batches. "
+        f"Received: a loss with the reduction {' and '.join(map(str, reductions)) or 'none'}."
+    )
+
+
+def check_nodes(nodes: Iterable[Any]) -> None:
+    """Check that each layer of a graph computes once, and hands on nothing but its output.
+
+    Raises:
+        SpecError: One does not.
+    """
+    seen: set[int] = set()
+    for node in nodes:
+        layer = node.operation
+        if id(layer) in seen:
+            raise refuse(f"must use each layer once to be split into stages. Received: {layer.name}, used twice.")
+        seen.add(id(layer))
+        if any(get_keras_mask(tensor) is not None for tensor in node.outputs):
+            raise refuse(
+                f"must have no masks to be split into stages, since they do not travel. Received: one of {layer.name}."
+            )
+
+
+def check_output(node: Any) -> None:
+    """Check that a gradient can come back where a model is cut behind `node`.
+
+    Raises:
+        SpecError: It cannot.
+    """
+    if not keras.backend.is_float_dtype(node.outputs[0].dtype):
+        raise refuse(
+            "must be cut where fractions go on, since gradients come back there. "
+            f"Received: a cut behind {node.operation.name}, which gives {node.outputs[0].dtype}.",
+            "Say in train.pipeline.partition where to cut it.",
+        )
+
+
+def check_losses(layers: Iterable[Any]) -> None:
+    """Check, after a forward, that none of its `layers` has added to the loss.
+
+    Raises:
+        SpecError: One has.
+    """
+    own = [layer for layer in layers if isinstance(layer, keras.Layer)]
+    for layer in (inner for outer in own for inner in outer._flatten_layers()):
+        if layer._get_own_losses():
+            raise refuse(
+                "must add nothing to its loss in its layers to be split into stages: how that adds up over "
+                f"micro-batches is the layer's to say. Received: a loss of {layer.name}.",
+                "Regularize weights instead, or compute it in the loss.",
+            )
+
+
+def refuse(message: str, remedy: str = "") -> SpecError:
+    """Return the error that says why a model cannot be split."""
+    return spec_error(_FIELD, message, remedy)

@@ -1,0 +1,92 @@
+"""Strategy `pipeline`: the layers of one model spread over stages, which work on micro-batches at the same time.
+
+A chief runs the program; each stage is a `tf.distribute.Server` that keeps the variables of its layers and what the
+optimizer knows of them (docs/guides/pipeline.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from training.engines.tensorflow_keras.pipelining.pipelined_fit import PipelinedFit
+from training.engines.tensorflow_keras.pipelining.pipelined_step import PipelinedStep
+from training.engines.tensorflow_keras.pipelining.placing import place_model
+from training.engines.tensorflow_keras.pipelining.splitting import cut_stages, split_model
+from training.engines.tensorflow_keras.pipelining.step_times import StepTimes
+from training.engines.tensorflow_keras.shims.placed_variables import Beside, note_optimizer_variables
+from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
+from training.plan.schedules import order_stages
+from training.plan.stage_table import render_split
+from training.plan.tf_config import parse_tf_config
+from training.run.rank import RankContext
+from training.spec.train import TrainSpec
+
+if TYPE_CHECKING:
+    from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
+
+
+class Pipeline(OneProcess):
+    """Waits, when made, until all stages have joined; runs on the chief only.
+
+    Args:
+        ctx: What the launcher made of this process.
+
+    Raises:
+        SpecError: TF_CONFIG is absent or malformed.
+    """
+
+    replicas = 1
+    updates_per_step = 1
+
+    def __init__(self, ctx: RankContext) -> None:
+        config = parse_tf_config(os.environ.get("TF_CONFIG", ""))
+        tf.config.experimental_connect_to_cluster(
+            tf.train.ClusterSpec(config.model_dump()["cluster"]), job_name="chief", task_index=0, protocol="grpc"
+        )
+        count = len(config.cluster["worker"])
+        self._devices = [f"/job:worker/task:{stage}/device:CPU:0" for stage in range(count)]
+        self._beside: Beside = []
+        self._function: Any = None
+        self._times = StepTimes(())
+
+    @contextlib.contextmanager
+    def _note(self) -> Iterator[None]:
+        self._beside = []
+        with note_optimizer_variables(self._beside):
+            yield
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Return the scope in which a model can be built that `adopt` then spreads over the stages."""
+        return self._note()
+
+    def adopt(self, model: Any, train: TrainSpec) -> None:
+        """Split `model`, and put the variables of each part, and what the optimizer knows of them, onto its stage.
+
+        Raises:
+            SpecError: It cannot be split, or not so.
+        """
+        super().adopt(model, train)
+        assert train.strategy == "pipeline"
+        wanted = train.pipeline
+        devices = self._devices[: wanted.stages]
+        split = split_model(model, wanted, len(devices))
+        print("\n".join(render_split(split.layers, split.partition, wanted, train.batch_size)), flush=True)
+        stages = cut_stages(model, split.partition)
+        place_model(model, stages, devices, self._beside)
+        orders = order_stages(wanted.schedule, len(stages), wanted.micro_batches)
+        self._function = PipelinedStep(model, stages, devices, orders, train.batch_size).make_function()
+        self._times = StepTimes(orders)
+
+    def fit(self, model: Any, make_dataset: MakeDataset, callbacks: GangCallbacks, **span: int) -> None:
+        """Train by `PipelinedFit`; the chief reads the rows and sends them to the first stage, labels to the last."""
+        PipelinedFit(model, self._function, self._times, callbacks).run(iter(make_dataset(0, 1)), **span)
+
+    def needs_own_evaluation_model(self) -> bool:
+        """Return True: the chief evaluates and saves on variables of its own."""
+        return True
