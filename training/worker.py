@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
+from training import settings
 from training.errors import (
     EXIT_CANCELLED,
     EXIT_OK,
@@ -28,8 +29,10 @@ from training.errors import (
     SpecError,
 )
 from training.policy.failure import name_error
+from training.run.folder import JobFolder
 from training.run.rank import RankContext
 from training.run.termination import Terminated, end_on_sigterm, is_told_to_end
+from training.run.turn import wait_for_turn
 from training.script.after_import import AfterImport
 from training.script.mlflow_runs import keep_model_file_to_one_run
 
@@ -64,6 +67,7 @@ def main() -> int:
     end_on_sigterm()
     ctx = RankContext.read()
     try:
+        wait_for_turn(JobFolder(Path(os.environ[settings.JOB_DIR])), ctx.turn, ctx.heartbeat)
         run_task(ctx)
         ctx.done()
     except Terminated:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, TaskGroup
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
@@ -13,6 +13,7 @@ from ganger.doc import render_doc
 from ganger.form import make_params
 from ganger.operators import (
     EvaluateModelOperator,
+    PipelineStageOperator,
     PrepareDataOperator,
     ProvisionClusterOperator,
     RegisterModelOperator,
@@ -70,7 +71,8 @@ def _add_tasks(dag: DAG, file: PipelineFile) -> None:
     # Not `on_failure_fail_dagrun`: that makes the teardown the only leaf, and a DAG run whose training failed would be
     # a success (DagRun._tis_for_dagrun_state).
     teardown = TeardownClusterOperator(task_id="teardown_cluster", **common).as_teardown(setups=provision)
-    [prepare, provision] >> train >> evaluate
+    _put_between([prepare, provision], _add_stages(file, common), train)
+    train >> evaluate
     registration = file.spec.registration
     if registration is None or not registration.approval:
         evaluate >> register >> teardown
@@ -79,6 +81,23 @@ def _add_tasks(dag: DAG, file: PipelineFile) -> None:
         approve = _make_approval(dag, file.spec)
         evaluate >> teardown >> approve
         evaluate >> approve >> register
+
+
+def _add_stages(file: PipelineFile, common: dict[str, Any]) -> list[BaseOperator]:
+    """Return the tasks that bring up the stages of a pipeline, in their order; none under another strategy."""
+    if file.spec.train.strategy != "pipeline":
+        return []
+    with TaskGroup("pipeline", dag=common["dag"], tooltip="Stages, which compute together in the task train"):
+        return [
+            PipelineStageOperator(task_id=f"stage_{stage}", stage=stage, **common) for stage in range(file.spec.workers)
+        ]
+
+
+def _put_between(first: list[BaseOperator], stages: list[BaseOperator], train: BaseOperator) -> None:
+    before: list[BaseOperator] = first
+    for task in [*stages, train]:
+        before >> task
+        before = [task]
 
 
 def _make_approval(dag: DAG, spec: PipelineSpec) -> BaseOperator:

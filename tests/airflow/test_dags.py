@@ -9,7 +9,13 @@ from airflow.serialization.serialized_objects import DagSerialization
 from specs import SPEC
 
 from ganger.dag_factory import build_dag
-from ganger.operators import HorovodTrainingOperator, MXNetTrainingOperator, TensorFlowTrainingOperator
+from ganger.operators import (
+    HorovodTrainingOperator,
+    MXNetTrainingOperator,
+    PipelineStageOperator,
+    TensorFlowTrainingOperator,
+)
+from ganger.stage_order import check_stage_tasks
 from training.errors import SpecError
 from training.settings import REPOSITORY
 from training.spec.file import PipelineFile
@@ -152,3 +158,55 @@ def test_a_relative_path_counts_from_the_file_of_the_dag(tmp_path: Path) -> None
     dag = DAG("by_hand", schedule=None)
     dag.fileloc = str(tmp_path / "dag.py")
     assert TensorFlowTrainingOperator(task_id="train", pipeline="p.yaml", dag=dag).pipeline.spec.name == "p"
+
+
+def test_the_stages_of_a_pipeline_are_tasks_in_their_order_before_the_training(bag: DagBag) -> None:
+    dag = bag.dags["digits_pipeline"]
+    assert set(dag.task_ids) == {*TASKS, "pipeline.stage_0", "pipeline.stage_1"}
+    assert edges(dag) >= {
+        ("prepare_data", "pipeline.stage_0"),
+        ("provision_cluster", "pipeline.stage_0"),
+        ("pipeline.stage_0", "pipeline.stage_1"),
+        ("pipeline.stage_1", "train"),
+    }
+    assert not {("prepare_data", "train"), ("provision_cluster", "train")} & edges(dag)
+    check_stage_tasks(dag, dag.get_task("train").pipeline.spec)
+
+
+STAGES = make(train={"engine": "tensorflow", "strategy": "pipeline", "pipeline": {"stages": 3}})
+
+
+@pytest.mark.parametrize(
+    ("numbers", "order", "sentence"),
+    [
+        ([0, 2], [(0, 2)], "from 0 to 2, one each. Received: tasks for stage 0, stage 2."),
+        ([0, 1, 2], [(0, 2), (2, 1)], "s2 must come after s1. Received: an order without that. Write s1 >> s2."),
+        ([0, 1, 2], [(0, 1), (1, 2)], "train must come after s2."),
+    ],
+    ids=["gap", "order", "training"],
+)
+def test_stages_by_hand_must_be_whole_and_in_order(
+    numbers: list[int], order: list[tuple[int, int]], sentence: str
+) -> None:
+    """K31."""
+    from airflow.sdk import DAG
+
+    dag = DAG("by_hand", schedule=None)
+    common = {"pipeline": STAGES, "dag": dag}
+    tasks = {number: PipelineStageOperator(task_id=f"s{number}", stage=number, **common) for number in numbers}
+    for before, after in order:
+        tasks[before] >> tasks[after]
+    train = TensorFlowTrainingOperator(task_id="train", **common)
+    if len(order) < 2 or order[-1] != (1, 2):
+        tasks[2] >> train
+    with pytest.raises(SpecError) as caught:
+        check_stage_tasks(dag, STAGES.spec)
+    assert sentence in str(caught.value)
+
+
+def test_a_stage_that_a_pipeline_lacks_is_refused() -> None:
+    """K31."""
+    with pytest.raises(SpecError, match=r"so a stage must be one of 0 to 2. Received: stage 3"):
+        PipelineStageOperator(task_id="s3", pipeline=STAGES, stage=3)
+    with pytest.raises(SpecError, match=r"must be pipeline for a PipelineStageOperator. Received: single"):
+        PipelineStageOperator(task_id="s0", pipeline=make(), stage=0)

@@ -74,3 +74,25 @@ def test_the_pipeline_of_a_strategy_runs(
     tracked = TrackingRef.read(folder.tracking)
     assert tracked is not None
     assert tracked.run_id == told["mlflow_run_id"]
+
+
+@pytest.mark.usefixtures("database", "signals")
+def test_the_stages_of_a_pipeline_come_up_in_their_order_and_train_together(
+    bag: DagBag, shared_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(settings.HOME, str(shared_home))
+    dag = bag.dags["digits_pipeline"]
+
+    run = dag.test(mark_success_pattern="register_model")
+
+    assert {ti.state for ti in run.get_task_instances()} == {"success"}
+    stages = [run.get_task_instance(f"pipeline.stage_{stage}") for stage in range(2)]
+    ends = [ti.end_date for ti in [*stages, run.get_task_instance("train")]]
+    assert ends == sorted(ends)
+    assert run.get_task_instance("evaluate").xcom_pull(task_ids="evaluate")["metrics"]["accuracy"] >= 0.9
+    job = RunFolder.of(run_id_of(dag.dag_id, run.run_id)).job("train")
+    lines = job.merged_log.read_text().splitlines()
+    begins = [lines.index(f"[rank {rank}] importing training.engines.tensorflow_keras") for rank in (1, 2, 0)]
+    readies = [next(i for i, line in enumerate(lines) if line.startswith(f"[rank {rank}] ready")) for rank in (1, 2, 0)]
+    assert sorted([*begins, *readies]) == [begins[0], readies[0], begins[1], readies[1], begins[2], readies[2]]
+    assert "stage 1  dense_2 ... dense_4" in job.merged_log.read_text()

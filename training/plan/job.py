@@ -40,6 +40,8 @@ class ProcessPlan(_Plan):
     ready_on: Literal["event", "output", "start"] = "event"
     """What tells that the process has joined: its `ready` event, its first output, or that it was started. Services and
     scripts that know nothing of events need one of the latter two."""
+    turn: int = 0
+    """When it begins, where a job is brought up one by one: it waits until its turn is called."""
     tracks: bool = False
     """Talks to the tracking server itself (the registry): keeps that server's credentials in its environment."""
 

@@ -107,6 +107,7 @@ def _plan_processes(plan: RunPlan, python: str) -> tuple[ProcessPlan, ...]:
             argv=(python, *_WORKER),
             env=rank.env,
             threads=rank.threads,
+            turn=_choose_turn(plan, rank.rank),
         )
         for rank in plan.ranks
     )
@@ -126,9 +127,17 @@ def plan_services(plan: RunPlan, python: str) -> tuple[ProcessPlan, ...]:
             threads=service.threads,
             service=True,
             ready_on=service.ready_on,
+            turn=_choose_turn(plan, service.rank),
         )
         for service in plan.services
     )
+
+
+def _choose_turn(plan: RunPlan, rank: int) -> int:
+    """Return when a process begins: the stages of a pipeline in their order, their chief last."""
+    if plan.strategy != "pipeline":
+        return 0
+    return rank or 1 + len(plan.services)
 
 
 def _plan_smaller(spec: PipelineSpec, machine: MachineFacts) -> Iterator[RunPlan]:

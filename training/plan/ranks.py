@@ -23,6 +23,15 @@ def name_stage(index: int) -> str:
     return f"stage {index}"
 
 
+def rank_stage(index: int) -> int:
+    """Return the number of the process that is a stage: the chief is the first one.
+
+    >>> rank_stage(0)
+    1
+    """
+    return 1 + index
+
+
 def choose_ranks(spec: PipelineSpec, workers: Sequence[RankPlacement]) -> tuple[RankPlacement, ...]:
     """Return the processes that the training ends with: those that train, or the one that has others train."""
     return (place_chief(workers),) if spec.train.strategy in _LED_BY_A_CHIEF else tuple(workers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from training.plan.schedules import StageOrder, Work, list_needs, unroll
+from training.plan.schedules import StageOrder, Work, bubble_of, list_needs, unroll
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +85,28 @@ def from_marks(marks: Sequence[tuple[Work, float, float]], stages: int) -> Timel
     first = min(begin for _, begin, _ in marks)
     spans = tuple(Span(work, begin - first, end - first) for work, begin, end in marks)
     return Timeline(stages=stages, spans=spans, step_s=max(span.end_s for span in spans))
+
+
+def measure_pipeline(
+    step_s: float, timeline: Timeline, micro_batches: int, peaks_mib: Sequence[float]
+) -> dict[str, float]:
+    """Return the metrics of a pipeline, by name.
+
+    Args:
+        step_s: How long the chief waited for the step, update included.
+        timeline: The step.
+        micro_batches: Number of micro-batches.
+        peaks_mib: Largest memory of each stage so far.
+    """
+    metrics = {
+        "pipeline/step_s": step_s,
+        "pipeline/bubble": timeline.bubble,
+        "pipeline/bubble_if_equal": bubble_of(timeline.stages, micro_batches),
+    }
+    for stage, peak_mib in enumerate(peaks_mib):
+        metrics |= {
+            f"pipeline/stage_{stage}_busy_s": timeline.busy_s(stage),
+            f"pipeline/stage_{stage}_idle_s": timeline.idle_s(stage),
+            f"pipeline/stage_{stage}_peak_mib": peak_mib,
+        }
+    return metrics

@@ -59,6 +59,14 @@ class Epoch(_Event):
     seconds: float
 
 
+class Measured(_Event):
+    """What was measured of the gang at work, not of the model: times, memory."""
+
+    event: Literal["measured"] = "measured"
+    step: int
+    metrics: dict[str, float]
+
+
 class Checkpoint(_Event):
     """A complete checkpoint was written."""
 
@@ -107,7 +115,7 @@ class Failure(_Event):
     """What the rank will exit with: see `training.errors`."""
 
 
-Event = Ready | Step | Epoch | Checkpoint | Heartbeat | Model | Result | Done | Failure
+Event = Ready | Step | Epoch | Measured | Checkpoint | Heartbeat | Model | Result | Done | Failure
 _adapter: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 

@@ -137,6 +137,11 @@ class JobFolder:
         return self.path / "follower"
 
     @property
+    def turn(self) -> Path:
+        """Number of the last turn that was called, where processes begin one after the other (`training.run.turn`)."""
+        return self.path / "turn"
+
+    @property
     def cancel(self) -> Path:
         """Exists when somebody asked for the end; its text says who."""
         return self.path / "cancel"
@@ -150,6 +155,11 @@ class JobFolder:
     def merged_log(self) -> Path:
         """The whole lines of all ranks, each with its rank in front."""
         return self.path / "merged.log"
+
+    @property
+    def timeline(self) -> Path:
+        """Picture (SVG) of a step of a pipeline: which stage worked on which micro-batch when."""
+        return self.path / "timeline.svg"
 
     @property
     def spool(self) -> Path:

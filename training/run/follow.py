@@ -19,7 +19,17 @@ from training.run.start import start_or_attach
 from training.run.tail import LogTail
 from training.run.verdict import render_headline
 
-__all__ = ["cancel", "clean_up", "follow", "log_size", "raise_for", "renew_lease", "start_or_attach", "stop"]
+__all__ = [
+    "cancel",
+    "clean_up",
+    "follow",
+    "follow_rank",
+    "log_size",
+    "raise_for",
+    "renew_lease",
+    "start_or_attach",
+    "stop",
+]
 
 _LEASE_EVERY_S = 1.0
 
@@ -66,6 +76,30 @@ def follow(
             on_line(line)
         status = _tell_status(folder, status, on_status) if on_status is not None else None
         if result is not None:
+            return result
+        time.sleep(poll_s)
+
+
+def follow_rank(
+    folder: JobFolder, rank: int, *, on_line: Callable[[str], None] = _ignore, poll_s: float = 0.2
+) -> JobResult | None:
+    """Follow one rank of a job until it is ready; return the result of the job where that is over before.
+
+    Args:
+        folder: The job.
+        rank: Number of the process.
+        on_line: Takes each line of the rank's own log, those of earlier attempts first.
+        poll_s: Seconds between two looks.
+    """
+    tail = LogTail(folder.rank_log(rank))
+    leased_at = time.monotonic() - _LEASE_EVERY_S
+    while True:
+        leased_at = _renew(folder, leased_at)
+        result, status = _read_end(folder), JobStatus.read(folder.status)
+        is_ready = status is not None and any(one.ready for one in status.ranks if one.rank == rank)
+        for line in tail.read(to_end=result is not None):
+            on_line(line)
+        if result is not None or is_ready:
             return result
         time.sleep(poll_s)
 

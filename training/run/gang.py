@@ -18,6 +18,7 @@ from training.run.hearing import Hearing
 from training.run.job import RankStatus
 from training.run.journal import Journal
 from training.run.judge import find_failure, find_late, find_missing, find_stalled
+from training.run.turn import is_called
 from training.run.verdict import Verdict
 from training.run.watch import RankWatch
 
@@ -67,6 +68,7 @@ class GangWatch:
         self._journal = journal
         self._hearing = Hearing(self.ranks, journal, on_event)
         self._started_at = now
+        self._turn: int | None = None
         self._complete_at: float | None = None
         self._first_done_at: float | None = None
         self._term_at = self._kill_at = self._drain_until = 0.0
@@ -112,6 +114,12 @@ class GangWatch:
         if self.phase is Phase.DRAINING and (self._gang.is_drained or now >= self._drain_until):
             self._finish(now)
 
+    def hear_turn(self, turn: int | None, now: float) -> None:
+        """Note whose turn to begin has been called; they have the whole time to become ready from now on."""
+        if turn != self._turn:
+            self._turn = turn
+            self._started_at = now
+
     def stop(self, verdict: Verdict | None, now: float) -> None:
         """Begin to end the gang; the first verdict counts."""
         if self.phase is not Phase.WATCHING:
@@ -153,7 +161,8 @@ class GangWatch:
 
     def _find_overdue(self, now: float) -> Verdict | None:
         if self._complete_at is None:
-            return find_missing(list(self.ranks.values()), self._limits, self._started_at, now)
+            called = [rank for rank in self.ranks.values() if is_called(rank.process.turn, self._turn)]
+            return find_missing(called, self._limits, self._started_at, now)
         verdict = find_stalled(list(self.ranks.values()), self._limits, self._complete_at, now, self._gang.is_stopped)
         if verdict is None and self._first_done_at is not None:
             verdict = find_late(self.workers, self._limits, self._first_done_at, now)

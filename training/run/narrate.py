@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from training.run.event import Checkpoint, Epoch, Event, Heartbeat, Model, Ready
+from training.run.event import Checkpoint, Epoch, Event, Heartbeat, Measured, Model, Ready
 
 
 def narrate(event: Event) -> str | None:
@@ -18,6 +18,8 @@ def narrate(event: Event) -> str | None:
         case Epoch():
             metrics = render_metrics(event.metrics)
             return f"epoch {event.epoch}/{event.epochs}  step {event.step}  {metrics}  {event.seconds:.1f} s"
+        case Measured():
+            return render_metrics(event.metrics)
         case Checkpoint():
             return f"checkpoint of step {event.step}: {event.path}"
         case Model():

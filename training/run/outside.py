@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from training.run.folder import JobFolder
+from training.run.turn import read_turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,10 +15,12 @@ class Outside:
     Attributes:
         cancel: Who asked for the end and why; None if nobody did.
         lease: When the lease was last renewed, on the clock of the file system; None if never.
+        turn: The last turn that was called; None where nobody waits for one.
     """
 
     cancel: str | None = None
     lease: float | None = None
+    turn: int | None = None
 
 
 def read_outside(folder: JobFolder) -> Outside:
@@ -30,7 +33,7 @@ def read_outside(folder: JobFolder) -> Outside:
         lease: float | None = folder.lease.stat().st_mtime
     except FileNotFoundError:
         lease = None
-    return Outside(cancel=cancel, lease=lease)
+    return Outside(cancel=cancel, lease=lease, turn=read_turn(folder))
 
 
 class LeaseWatch:

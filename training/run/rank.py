@@ -17,6 +17,7 @@ from training.run.event import (
     Event,
     Failure,
     Heartbeat,
+    Measured,
     Model,
     Ready,
     Result,
@@ -35,6 +36,7 @@ class RankContext:
         threads: Computation threads that this process may use.
         devices: Devices that this process computes on, each a replica.
         service: Whether it serves the ranks until it is ended.
+        turn: When it begins, where the gang is brought up one by one.
         payload: What the plan says to do.
     """
 
@@ -45,6 +47,7 @@ class RankContext:
     threads: int = 1
     devices: int = 1
     service: bool = False
+    turn: int = 0
     payload: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -60,6 +63,7 @@ class RankContext:
             threads=process.threads,
             devices=plan.payload.get("devices", 1),
             service=process.service,
+            turn=process.turn,
             payload=plan.payload,
         )
 
@@ -84,6 +88,10 @@ class RankContext:
     def epoch(self, **fields: Any) -> None:
         """Say that an epoch ended."""
         self.emit(Epoch(rank=self.rank, **fields))
+
+    def measured(self, *, step: int, metrics: dict[str, float]) -> None:
+        """Say what was measured of the gang at work."""
+        self.emit(Measured(rank=self.rank, step=step, metrics=metrics))
 
     def checkpoint(self, *, step: int, path: Path) -> None:
         """Say that a complete checkpoint lies at `path`."""

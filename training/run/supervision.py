@@ -110,6 +110,8 @@ class Supervision:
         """Do what is due."""
         if self.mode in (Mode.QUEUED, Mode.OPENING, Mode.RUNNING, Mode.PAUSING):
             self._heed(outside, now)
+        if self.mode is Mode.RUNNING and self.gang is not None:
+            self.gang.hear_turn(outside.turn, now)
         steps = {
             Mode.QUEUED: self._queue,
             Mode.OPENING: self._open,

@@ -11,6 +11,7 @@ from training.steps.job import cancel_step
 from training.steps.prepare import prepare_data
 from training.steps.provision import provision_cluster, release_cluster
 from training.steps.register import register_model
+from training.steps.stage import start_stage
 from training.steps.teardown import teardown_cluster
 from training.steps.train import (
     follow_training,
@@ -34,6 +35,7 @@ __all__ = [
     "register_model",
     "release_cluster",
     "set_training_aside",
+    "start_stage",
     "start_training",
     "teardown_cluster",
     "train",

@@ -16,6 +16,7 @@ from training.run.folder import write_atomic
 from training.run.follow import raise_for
 from training.run.job import JobResult
 from training.run.standing import Standing, read_standing
+from training.run.turn import call_all, read_turn, write_turn
 from training.spec.parallelism import count_processes
 from training.steps.context import StepContext, open_run
 from training.steps.dataset import PreparedDataset, read_dataset
@@ -43,13 +44,20 @@ def train(ctx: StepContext) -> dict[str, Any]:
     return read_training(ctx)
 
 
-def start_training(ctx: StepContext) -> int:
+def start_training(ctx: StepContext, turn: int | None = None) -> int:
     """Plan the training and start its gang, or find the one that runs; return from where in its log to follow it.
+
+    Args:
+        ctx: The run.
+        turn: The last turn that is called, where the gang is brought up one by one; None to begin at once.
 
     Raises:
         GangerError: Something that it needs is absent, or it cannot be started.
     """
     open_run(ctx)
+    folder = ctx.run.job(NAME, ctx.map_index)
+    if turn is None and read_turn(folder) is not None and read_standing(folder) is Standing.ACTIVE:
+        return join_training(ctx)  # its stages were brought up one by one
     machine = read_machine()
     check_run(ctx, machine)
     dataset = read_dataset(ctx.run) if ctx.spec.prepares_data else None
@@ -63,6 +71,10 @@ def start_training(ctx: StepContext) -> int:
     write_atomic(ctx.run.plan, plan.model_dump_json(indent=2) + "\n")
     for line in render_plan(plan).splitlines():
         ctx.log(line)
+    if turn is None:
+        call_all(folder)
+    else:
+        write_turn(folder, turn)
     return start_job(ctx, _plan_job(ctx, plan, machine, dataset, initial_model))
 
 
@@ -72,7 +84,8 @@ def read_training_standing(ctx: StepContext) -> Standing:
 
 
 def join_training(ctx: StepContext) -> int:
-    """Become the follower of the gang that runs; return from where in its log to follow it."""
+    """Become the follower of the gang that runs; return from where in its log to follow it. It trains from now on."""
+    call_all(ctx.run.job(NAME, ctx.map_index))
     return join_job(ctx, NAME)
 
 

@@ -21,14 +21,15 @@ MAX_RANK_LOGS = 16
 def texts_of(run: RunFolder, job: JobFolder) -> Iterator[tuple[str, str]]:
     """Yield artifact path and text of everything that the run's page shall hold; what does not exist is left out.
 
-    `ganger/` has the spec as YAML and the plan; `logs/<job>/` the merged log and those of the first ranks, cut in the
-    middle where they are long. Passwords in addresses are masked.
+    `ganger/` has the spec as YAML, the plan, and the timeline of a pipeline; `logs/<job>/` the merged log and those of
+    the first ranks, cut in the middle where they are long. Passwords in addresses are masked.
     """
     name = job.path.name
     for path, read in (
         ("ganger/spec.yaml", lambda: _read_spec(run.record)),
         ("ganger/plan.txt", lambda: _read_plan(run.plan)),
         (f"ganger/{name}.job.json", lambda: job.job.read_text(encoding="utf-8")),
+        ("ganger/timeline.svg", lambda: job.timeline.read_text(encoding="utf-8")),
     ):
         if text := _read(read):
             yield path, mask_text(text, os.environ)

@@ -6,6 +6,7 @@
 | `loss`, `val_loss`… | global step at which the epoch ended     | mean over the epoch; `val_` of held-out rows       |
 | `epoch`             | the same                                 | number of the epoch that ended, from 1             |
 | `epoch_seconds`     | the same                                 | duration of the epoch                              |
+| `pipeline/bubble`, …| the same                                 | measured of the gang: times, memory                |
 | `eval_accuracy`, …  | last step of the training                | of the final model, by the task `evaluate`         |
 
 Only rank 0 counts: the engines give global values, so what the other ranks say is the same again.
@@ -19,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from training.run.event import Epoch, Event, Model, Ready, Result, Step
+from training.run.event import Epoch, Event, Measured, Model, Ready, Result, Step
 
 #: MLflow's own limits (mlflow/utils/validation.py, 3.17).
 MAX_KEY_LENGTH = 250
@@ -32,7 +33,7 @@ TAG_PREVIOUS_RUN = "ganger.previous_mlflow_run"
 TAG_RETRIED_PARAM = "ganger.retried_param."
 TAG_VERSION = "ganger.version."
 
-Series = Literal["step", "epoch"]
+Series = Literal["step", "epoch", "gang"]
 
 _INVALID = re.compile(r"[^\w.\- :/]")
 
@@ -83,6 +84,8 @@ def changes_of(event: Event, *, job: str) -> Points | TagChange | SavedModel | N
         case Epoch():
             extra = {"epoch": float(event.epoch), "epoch_seconds": event.seconds}
             return _points("epoch", event.step, event.time, dict(event.metrics) | extra)
+        case Measured():
+            return _points("gang", event.step, event.time, event.metrics)
         case Ready() if job != "evaluate":  # whose one process says nothing of how the training ran
             return TagChange(tags=_ready_tags(event))
         case Model():

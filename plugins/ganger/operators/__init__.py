@@ -4,6 +4,7 @@ from ganger.operators.base import StepOperator
 from ganger.operators.cluster import ProvisionClusterOperator, TeardownClusterOperator
 from ganger.operators.data import PrepareDataOperator
 from ganger.operators.model import EvaluateModelOperator, RegisterModelOperator
+from ganger.operators.stage import PipelineStageOperator
 from ganger.operators.training import (
     HorovodTrainingOperator,
     MXNetTrainingOperator,
@@ -15,6 +16,7 @@ __all__ = [
     "EvaluateModelOperator",
     "HorovodTrainingOperator",
     "MXNetTrainingOperator",
+    "PipelineStageOperator",
     "PrepareDataOperator",
     "ProvisionClusterOperator",
     "RegisterModelOperator",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training.plan.schedules import Work, bubble_of, count_in_flight, list_needs, order_stages, split_rows, unroll
-from training.plan.timeline import from_marks, simulate
+from training.plan.timeline import from_marks, measure_pipeline, simulate
 from training.plan.timeline_drawing import draw_timeline
 
 schedules = st.sampled_from(["1f1b", "gpipe"])
@@ -100,3 +100,14 @@ def test_the_picture_has_a_box_for_every_work():
     assert "step 3 &lt;1f1b&gt;" in picture
     assert "stage 1" in picture
     assert "15000.0 ms, 20% idle" in picture
+
+
+def test_a_measured_step_is_told_by_stage_beside_the_bubble_of_equal_ones():
+    timeline = simulate(order_stages("1f1b", 2, 8), [1, 1], [2, 2])
+    told = measure_pipeline(30.0, timeline, 8, [100.0, 200.0])
+    assert told["pipeline/step_s"] == 30.0
+    assert told["pipeline/bubble"] == pytest.approx(told["pipeline/bubble_if_equal"])
+    for stage, peak_mib in enumerate((100.0, 200.0)):
+        assert told[f"pipeline/stage_{stage}_busy_s"] == 24
+        assert told[f"pipeline/stage_{stage}_idle_s"] == pytest.approx(3)
+        assert told[f"pipeline/stage_{stage}_peak_mib"] == peak_mib

@@ -6,13 +6,13 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.run.event import Checkpoint, Epoch, Failure, Heartbeat, Model, Ready, Result, Step
+from training.run.event import Checkpoint, Epoch, Failure, Heartbeat, Measured, Model, Ready, Result, Step
 from training.tracking.naming import Points, SavedModel, TagChange, changes_of, shorten, valid_key
 
 VALID = re.compile(r"[/\w.\- :]+")
 
 
-def points_of(event: Step | Epoch | Result, job: str = "train") -> Points:
+def points_of(event: Step | Epoch | Measured | Result, job: str = "train") -> Points:
     points = changes_of(event, job=job)
     assert isinstance(points, Points)
     return points
@@ -104,3 +104,8 @@ def test_a_shortened_text_says_so_and_fits(text: str, limit: int) -> None:
 def test_long_texts_with_the_same_beginning_stay_different() -> None:
     """K40."""
     assert shorten("😀" * 6001 + "a", 6000) != shorten("😀" * 6001 + "b", 6000)
+
+
+def test_what_is_measured_of_the_gang_has_a_series_of_its_own() -> None:
+    points = points_of(Measured(rank=0, step=10, time=2.0, metrics={"pipeline/bubble": 0.2}))
+    assert points == Points(series="gang", step=10, time_ms=2000, values={"pipeline/bubble": 0.2})

@@ -93,6 +93,11 @@ class GangCallbacks(keras.callbacks.CallbackList):
         self._save()
 
     @property
+    def step(self) -> int:
+        """Steps that are trained, earlier attempts included."""
+        return self._progress.step
+
+    @property
     def hear_steps(self) -> bool:
         """Whether somebody looks at the metrics of single steps."""
         return bool(self._users)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from training.engines.tensorflow_keras.observed_step import LOSSES
@@ -21,13 +22,22 @@ class PipelinedFit:
         function: What `PipelinedStep.make_function` returned.
         times: Takes how long the works of each step took.
         callbacks: Hear of the steps.
+        report: Told, at the end of each epoch, the number of steps trained.
     """
 
-    def __init__(self, model: Any, function: Any, times: StepTimes, callbacks: GangCallbacks) -> None:
+    def __init__(
+        self,
+        model: Any,
+        function: Any,
+        times: StepTimes,
+        callbacks: GangCallbacks,
+        report: Callable[[int], None],
+    ) -> None:
         self._model = model
         self._function = function
         self._times = times
         self._callbacks = callbacks
+        self._report = report
 
     def run(self, batches: Iterator[Sequence[Any]], *, initial_epoch: int, epochs: int, steps_per_epoch: int) -> None:
         """Train the epochs as `Strategy.fit` says; `batches` gives the rows of each step."""
@@ -46,13 +56,16 @@ class PipelinedFit:
         logs: dict[str, float] = {}
         for batch in range(steps):
             self._callbacks.on_train_batch_begin(batch)
-            loss, found, marks = self._function(*_check_parts(next(batches)))
+            rows = _check_parts(next(batches))
+            began = time.perf_counter()
+            loss, found, marks = self._function(*rows)
             logs = {name: float(value) for name, value in found.items()}
-            self._times.add(marks)
+            self._times.add(marks, time.perf_counter() - began)
             self._callbacks.on_train_batch_end(batch, {**logs, LOSSES: [float(loss)]})
             if self._model.stop_training:
                 break
         self._callbacks.on_epoch_end(epoch, logs)
+        self._report(self._callbacks.step)
 
 
 def _check_parts(batch: Sequence[Any]) -> Sequence[Any]:

@@ -23,24 +23,23 @@ class StepTimes:
 
     def __init__(self, orders: Sequence[StageOrder]) -> None:
         self._orders = orders
-        self._steps: deque[list[np.ndarray[Any, Any]]] = deque(maxlen=_KEPT)
-        self.skip_next()
+        self._steps: deque[tuple[float, list[np.ndarray[Any, Any]]]] = deque(maxlen=_KEPT)
+        self._skips = True  # in the first one, the function is traced and its parts are sent to the stages
 
-    def skip_next(self) -> None:
-        """Leave the next step out: in it, the function is traced and its parts are sent to the stages."""
-        self._skips = True
-
-    def add(self, marks: Sequence[Any]) -> None:
-        """Take what the pipelined step returned."""
+    def add(self, marks: Sequence[Any], step_s: float) -> None:
+        """Take what the pipelined step returned, and how long the chief waited for it."""
         if self._skips:
             self._skips = False
             return
-        self._steps.append([np.asarray(stage).reshape(-1, 2) for stage in marks])
+        self._steps.append((step_s, [np.asarray(stage).reshape(-1, 2) for stage in marks]))
 
-    def choose_typical(self) -> Timeline | None:
-        """Return the step whose duration is the median one's; None before the second step."""
-        timelines = sorted(map(self._read, self._steps), key=lambda timeline: timeline.step_s)
-        return timelines[len(timelines) // 2] if timelines else None
+    def choose_typical(self) -> tuple[float, Timeline] | None:
+        """Return duration and timeline of the step whose duration is the median one's; None before the second step."""
+        steps = sorted(self._steps, key=lambda step: step[0])
+        if not steps:
+            return None
+        step_s, marks = steps[len(steps) // 2]
+        return step_s, self._read(marks)
 
     def _read(self, marks: list[np.ndarray[Any, Any]]) -> Timeline:
         return from_marks(

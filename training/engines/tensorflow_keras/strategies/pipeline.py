@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from training import settings
 from training.engines.tensorflow_keras.pipelining.pipelined_fit import PipelinedFit
 from training.engines.tensorflow_keras.pipelining.pipelined_step import PipelinedStep
 from training.engines.tensorflow_keras.pipelining.placing import place_model
 from training.engines.tensorflow_keras.pipelining.splitting import cut_stages, split_model
+from training.engines.tensorflow_keras.pipelining.stage_memory import make_peak_reader
 from training.engines.tensorflow_keras.pipelining.step_times import StepTimes
 from training.engines.tensorflow_keras.shims.placed_variables import Beside, note_optimizer_variables
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.plan.schedules import order_stages
 from training.plan.stage_table import render_split
 from training.plan.tf_config import parse_tf_config
+from training.plan.timeline import measure_pipeline
+from training.plan.timeline_drawing import draw_timeline
+from training.run.folder import JobFolder, write_atomic
 from training.run.rank import RankContext
 from training.spec.train import TrainSpec
 
@@ -53,6 +59,9 @@ class Pipeline(OneProcess):
         self._devices = [f"/job:worker/task:{stage}/device:CPU:0" for stage in range(count)]
         self._beside: Beside = []
         self._function: Any = None
+        self._read_peaks_mib: Callable[[], list[float]] = list
+        self._micro_batches, self._title = 0, ""
+        self._ctx = ctx
         self._times = StepTimes(())
 
     @contextlib.contextmanager
@@ -82,10 +91,26 @@ class Pipeline(OneProcess):
         orders = order_stages(wanted.schedule, len(stages), wanted.micro_batches)
         self._function = PipelinedStep(model, stages, devices, orders, train.batch_size).make_function()
         self._times = StepTimes(orders)
+        self._read_peaks_mib = make_peak_reader(devices)
+        self._micro_batches = wanted.micro_batches
+        self._title = f"{len(stages)} stages, {wanted.schedule}, {wanted.micro_batches} micro-batches"
 
     def fit(self, model: Any, make_dataset: MakeDataset, callbacks: GangCallbacks, **span: int) -> None:
         """Train by `PipelinedFit`; the chief reads the rows and sends them to the first stage, labels to the last."""
-        PipelinedFit(model, self._function, self._times, callbacks).run(iter(make_dataset(0, 1)), **span)
+        fit = PipelinedFit(model, self._function, self._times, callbacks, self._report)
+        fit.run(iter(make_dataset(0, 1)), **span)
+
+    def _report(self, step: int) -> None:
+        """Tell what a typical step of late was like, and draw it."""
+        found = self._times.choose_typical()
+        if found is None:
+            return
+        step_s, timeline = found
+        metrics = measure_pipeline(step_s, timeline, self._micro_batches, self._read_peaks_mib())
+        self._ctx.measured(step=step, metrics=metrics)
+        title = f"a step of {self._title}: {100 * timeline.bubble:.0f}% idle"
+        folder = JobFolder(Path(os.environ[settings.JOB_DIR]))
+        write_atomic(folder.timeline, draw_timeline(timeline, title), durable=False)
 
     def needs_own_evaluation_model(self) -> bool:
         """Return True: the chief evaluates and saves on variables of its own."""
