@@ -10,7 +10,7 @@ BIN := .venv/bin
 # `make` hands its own options down by MAKEFLAGS; the compiler's make sets its own.
 unexport MAKEFLAGS
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-demo demo stop test check lint format bench laws dags chaos lock clean distclean python
+.PHONY: help setup setup-dev setup-demo demo stop test check lint format bench bench-pipeline laws dags chaos lock clean distclean python
 
 help: ## List the targets
 	@echo "Ganger: declarative distributed training on Airflow. Needed beforehand: Python 3.11, make, g++."
@@ -53,6 +53,9 @@ format: setup-dev ## Format the code and mend what ruff can mend
 
 bench: setup-dev ## Run the benchmarks
 	@$(BIN)/python -m tests.benchmarks.step_time
+
+bench-pipeline: setup-dev ## Time a model in two stages against the unsplit one, both schedules (some 5 minutes)
+	@$(BIN)/python -m tests.benchmarks.pipeline_step
 
 SEED ?= 7
 COUNT ?= 40
