@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from own_rows import HALF_MIDDLE, HALF_STEPS
-from teams import STRATEGIES
+from teams import STRATEGIES as ALL
 
 from training.checkpoints.tensors import read_tensors
 
 pytestmark = pytest.mark.engine
+#: `pipeline` refuses loss scales and models whose order of layers only their code knows.
+STRATEGIES = [strategy for strategy in ALL if strategy != "pipeline"]
 SYNCHRONOUS = [strategy for strategy in STRATEGIES if strategy != "parameter_server"]
 #: The numbers between have 11 bits, or 8.
 TOLERANCES = {"mixed_float16": 3e-4, "mixed_bfloat16": 2e-3}

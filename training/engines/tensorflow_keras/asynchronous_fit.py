@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.observed_step import LOSSES, TrainStep
-from training.engines.tensorflow_keras.shims.asynchronous_updates import UpdateScope, list_counters
+from training.engines.tensorflow_keras.shims.asynchronous_updates import UpdateScope, count_at_once
 
 if TYPE_CHECKING:
     from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
@@ -121,10 +121,11 @@ def make_update(strategy: Any, model: Any, train_step: TrainStep) -> Any:
         model: The model that is trained.
         train_step: What `keep_loss` gave.
     """
-    metrics, counters = list(model.metrics_variables), list_counters(model)
+    metrics = list(model.metrics_variables)
+    count_at_once(model.optimizer)
 
     def train_on_share(share: Any) -> Any:
-        with UpdateScope(metrics, counters) as scope:
+        with UpdateScope(metrics) as scope:
             loss, _ = train_step(share)
             return loss, scope.read_metrics()
 

@@ -21,23 +21,19 @@ class UpdateScope(keras.StatelessScope):
 
     Args:
         metrics: The variables of the metrics; zero when the scope begins.
-        counters: Variables that the step adds 1 to.
     """
 
-    def __init__(self, metrics: Sequence[keras.Variable], counters: Sequence[keras.Variable]) -> None:
+    def __init__(self, metrics: Sequence[keras.Variable]) -> None:
         zeros = [(variable, tf.zeros(variable.shape, variable.dtype)) for variable in metrics]
         super().__init__(zeros, initialize_variables=False)
         self._metrics = list(metrics)
         self._own = {id(variable) for variable in metrics}
-        self._counters = {id(variable) for variable in counters}
 
     def add_update(self, update: tuple[keras.Variable, Any]) -> None:
         """Take the new value of a variable: keep it if it is a metric's, else assign it."""
         variable, value = update
         if id(variable) in self._own:
             super().add_update(update)
-        elif id(variable) in self._counters:
-            variable.value.assign_add(tf.ones((), variable.dtype))
         else:
             variable._direct_assign(value)
 
@@ -46,7 +42,10 @@ class UpdateScope(keras.StatelessScope):
         return [self.get_current_value(variable) for variable in self._metrics]
 
 
-def list_counters(model: Any) -> list[keras.Variable]:
-    """Return the variables in which the optimizer of a compiled `model` counts its updates."""
-    optimizers = (model.optimizer, getattr(model.optimizer, "inner_optimizer", model.optimizer))
-    return [optimizer.iterations for optimizer in dict.fromkeys(optimizers)]
+def count_at_once(optimizer: Any) -> None:
+    """Make `optimizer` count its updates by TensorFlow's `assign_add`, in whatever thread it does so.
+
+    `LossScaleOptimizer` updates in a thread of its own, to which no scope reaches.
+    """
+    counter = optimizer.iterations  # of a LossScaleOptimizer: its inner optimizer's
+    counter.assign_add = lambda value: counter.value.assign_add(tf.cast(value, counter.dtype))
