@@ -20,10 +20,12 @@ from training.engines.tensorflow_keras.pipelining.pipelined_step import Pipeline
 from training.engines.tensorflow_keras.pipelining.placing import place_model
 from training.engines.tensorflow_keras.pipelining.splitting import cut_stages, split_model
 from training.engines.tensorflow_keras.pipelining.stage_memory import make_peak_reader
+from training.engines.tensorflow_keras.runtime import prepare_runtime
 from training.engines.tensorflow_keras.serving import start_server
 from training.engines.tensorflow_keras.shims.placed_variables import note_optimizer_variables
 from training.engines.tensorflow_keras.shims.symbolic_build import build_from_batch
 from training.plan.schedules import order_stages
+from training.run.rank import RankContext
 from training.spec.stages import StagesSpec
 
 SCHEDULES = ("1f1b", "gpipe")
@@ -34,7 +36,7 @@ WARM_UP = 2
 def serve(index, cluster):
     """Serve until ended. One core is one thread, however many of them TensorFlow has."""
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[index]})
-    tf.config.threading.set_intra_op_parallelism_threads(1)
+    prepare_runtime(RankContext(rank=0, world_size=1), seed=0)
     server = start_server(cluster, "worker", index)
     print("ready", flush=True)
     server.join()
@@ -102,6 +104,6 @@ if __name__ == "__main__":
     what, *arguments = sys.argv[1:]
     if what == "serve":
         serve(int(arguments[0]), json.loads(arguments[1]))
-    tf.config.threading.set_intra_op_parallelism_threads(1)
+    prepare_runtime(RankContext(rank=0, world_size=1), seed=0)
     measure = {"time": measure_times, "memory": measure_memory}[what]
     print(json.dumps(measure(*map(json.loads, arguments))), flush=True)

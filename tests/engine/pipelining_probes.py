@@ -76,6 +76,23 @@ def dropped_by_micro_batch():
     return {"expected": float(sum(squares) / ROWS), **told}
 
 
+def clocks():
+    """Whether TensorFlow puts two readings of the clock into an order, plainly and in a step of two stages."""
+    plain = tf.function(lambda: (tf.timestamp(), tf.timestamp()), autograph=False).get_concrete_function().graph
+    x, y = np.ones((ROWS, 4), "float32"), np.ones((ROWS, 1), "float32")
+    noting = Noting()
+    train(compile_chain(layers.Dense(4), noting, layers.Dense(1)), x, y, 2, "1f1b", steps=1)
+    return {"plain": count_ordered_clocks(plain), "step": count_ordered_clocks(noting.graph)}
+
+
+def count_ordered_clocks(graph):
+    """Return how many readings of the clock wait for one of another device, or, in a graph of one device, for any."""
+    clocks = [operation for operation in graph.get_operations() if operation.type == "Timestamp"]
+    alone = len({clock.device for clock in clocks}) == 1
+    waiting = ((clock, other) for clock in clocks for other in clock.control_inputs if other.type == "Timestamp")
+    return sum(alone or clock.device != other.device for clock, other in waiting)
+
+
 def description():
     model, wanted = make_rich_model(), StagesSpec(stages=2)
     build_from_batch(model, draw_tokens())
@@ -131,6 +148,14 @@ class OwnStep(keras.Sequential):
 class Losing(keras.layers.Layer):
     def call(self, inputs):
         self.add_loss(keras.ops.sum(inputs))
+        return inputs
+
+
+class Noting(keras.layers.Layer):
+    """Keeps the graph in which it was called last."""
+
+    def call(self, inputs):
+        self.graph = tf.compat.v1.get_default_graph()
         return inputs
 
 
@@ -241,6 +266,7 @@ QUESTIONS = (
     places,
     normalised_by_micro_batch,
     dropped_by_micro_batch,
+    clocks,
     description,
     refusals,
 )

@@ -20,6 +20,7 @@ import tensorflow as tf
 from training.engines.tensorflow_keras.pipelining.placing import follow_largest_input
 from training.engines.tensorflow_keras.pipelining.splittable import check_losses, is_mean
 from training.engines.tensorflow_keras.pipelining.splitting import Stage
+from training.engines.tensorflow_keras.shims.unordered_timestamps import unordered_timestamps
 from training.plan.schedules import StageOrder, Work, split_rows, unroll
 
 
@@ -61,7 +62,13 @@ class PipelinedStep:
 
         The marks are, for each stage, the times of begin and end of its works in the order of the schedule.
         """
-        return tf.function(lambda x, y: _Trace(self).run(x, y), autograph=False)
+        function = tf.function(lambda x, y: _Trace(self).run(x, y), autograph=False)
+
+        def step(x: Any, y: Any) -> Any:
+            with unordered_timestamps():
+                return function(x, y)
+
+        return step
 
     def weigh(self, micro_batch: int) -> float:
         """Return what the loss of a micro-batch counts in that of the step."""
