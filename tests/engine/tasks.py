@@ -51,7 +51,12 @@ def list_tasks_of_law(site, team):
 
 def list_tasks_of_users(site, team):
     """Return what else users ask of a synchronous strategy."""
-    return [site.payload(team, "linear", epochs=1, learning_rate_scaling="linear", warmup_steps=10, params=MOMENTUM)]
+    normalized = {"entrypoint": "normalized.py", "dataset": "binary", "epochs": 1}
+    return [
+        site.payload(team, "linear", epochs=1, learning_rate_scaling="linear", warmup_steps=10, params=MOMENTUM),
+        site.payload(team, "normalized", **normalized),
+        site.payload(team, "synchronized", params={"synchronized": True}, **normalized),
+    ]
 
 
 def list_tasks_that_fail(site, team):

@@ -10,7 +10,7 @@ import tensorflow as tf
 from training.engines.tensorflow_keras.agreement import share_from_chief, unify_weights
 from training.engines.tensorflow_keras.fine_tuning import copy_weights, describe_frozen, read_model
 from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
-from training.engines.tensorflow_keras.keras_model import build_keras_model, check_savable
+from training.engines.tensorflow_keras.keras_model import build_keras_model, check_savable, describe_normalization
 from training.engines.tensorflow_keras.learning_rate import scale_learning_rate
 from training.engines.tensorflow_keras.resuming import Progress, restore_progress
 from training.engines.tensorflow_keras.runtime import list_devices, list_versions, prepare_runtime
@@ -52,6 +52,8 @@ def run_training(job: TrainingJob) -> None:
     job.strategy.adopt(model, job.spec.train)
     check_savable(model, job.file.entrypoint)
     tune(job, model)
+    if said := describe_normalization(model, job.spec.train.strategy, job.strategy.replicas):
+        job.log(f"note: {said}")
     progress = restore_progress(job, model)
     if unify_weights(job.strategy, model, is_chief=job.ctx.is_chief):
         job.log("the ranks began with different weights; all took those of rank 0")

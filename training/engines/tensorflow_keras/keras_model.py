@@ -14,6 +14,8 @@ from training.engines.tensorflow_keras.shims.symbolic_build import build_from_ba
 from training.errors import SpecError, WorkerError, spec_error
 from training.model_file import BUILD_MODEL, ModelFile
 
+#: Strategies under which `BatchNormalization(synchronized=True)` counts the rows of all replicas.
+SYNCHRONIZING = ("mirrored", "central_storage", "multi_worker_mirrored", "tpu")
 #: What Keras asks of classes and functions that it is to find again.
 OWN_CLASSES = "Own models, layers and losses need @keras.saving.register_keras_serializable() and get_config()."
 
@@ -57,6 +59,26 @@ def describe_shape(example: Any) -> str:
     if isinstance(example, list | tuple):
         return ", ".join(map(describe_shape, example))
     return f"{list(example.shape[1:])} ({example.dtype})"
+
+
+def describe_normalization(model: Any, strategy: str, replicas: int) -> str:
+    """Return that layers count the rows of each replica by themselves, in words; empty where none does.
+
+    They are the one kind of layer for which the same global batches do not make the same weights.
+    """
+    layers = model._flatten_layers(include_self=False) if replicas > 1 else ()
+    can_synchronize = strategy in SYNCHRONIZING
+    names = [
+        layer.name
+        for layer in layers
+        if isinstance(layer, keras.layers.BatchNormalization) and not (layer.synchronized and can_synchronize)
+    ]
+    if not names:
+        return ""
+    remedy = ", unless it has synchronized=True" if can_synchronize else ""
+    return (
+        f"{', '.join(names)}: counts the rows of each replica by itself, so that weights depend on their number{remedy}"
+    )
 
 
 def check_savable(model: Any, entrypoint: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.summed_gradients import sum_before_use
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
+from training.engines.tensorflow_keras.strategies.own_values import read_value, settle_own_values
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.errors import PreflightError
 from training.spec.train import TrainSpec
@@ -42,6 +44,14 @@ class ReplicasOnDevices(KerasFit, OneProcess):
     def gather(self, values: Any) -> Any:
         """Return `values` of all replicas, one row each."""
         return tf.distribute.get_replica_context().all_gather(tf.expand_dims(values, 0), axis=0)
+
+    def settle(self, model: Any) -> None:
+        """Set moving averages and the like to their mean over devices."""
+        settle_own_values(model, lambda values: values, self._average)
+
+    def _average(self, variable: Any) -> Any:
+        values = self._strategy.experimental_local_results(variable)
+        return np.mean([read_value(value).astype(np.float64) for value in values], axis=0)
 
     def needs_own_evaluation_model(self) -> bool:
         """Return True: evaluation would be cut over replicas, where a metric that is no mean goes wrong."""

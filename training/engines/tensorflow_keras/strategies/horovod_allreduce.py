@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from training.engines.tensorflow_keras.shims.horovod_optimizer import combine_gradients
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
+from training.engines.tensorflow_keras.strategies.own_values import settle_own_values
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, Vector
 from training.errors import LaunchError
 from training.run.rank import RankContext
@@ -79,10 +80,8 @@ class Horovod(KerasFit):
         return {name: float(value) for name, value in model.get_metrics_result().items()}
 
     def settle(self, model: Any) -> None:
-        """Set moving averages and the like to their mean over ranks, as TensorFlow's strategies do."""
-        for variable in model.non_trainable_variables:
-            if tf.as_dtype(variable.dtype).is_floating:
-                variable.assign(hvd.allreduce(variable.value, op=hvd.Average, name=f"settle.{variable.path}"))
+        """Set moving averages and the like to their mean over ranks."""
+        settle_own_values(model, lambda values: self.add_up(values) / self.replicas)
 
     def needs_own_evaluation_model(self) -> bool:
         """Return False: the trained model is an ordinary one."""

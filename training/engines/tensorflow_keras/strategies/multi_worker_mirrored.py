@@ -14,6 +14,7 @@ import tensorflow as tf
 from training.engines.tensorflow_keras.shims.reduce_per_replica import hand_back_reduced_logs
 from training.engines.tensorflow_keras.shims.summed_gradients import sum_before_use
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
+from training.engines.tensorflow_keras.strategies.own_values import settle_own_values
 from training.engines.tensorflow_keras.strategies.replicas import check_replicas
 from training.engines.tensorflow_keras.strategies.strategy import KnownToTensorFlow, MakeDataset, Vector
 from training.errors import spec_error
@@ -63,6 +64,10 @@ class MultiWorkerMirrored(KerasFit, KnownToTensorFlow):
         """Return the sum over ranks by one collective."""
         total: Vector = self._strategy.reduce(tf.distribute.ReduceOp.SUM, tf.constant(values), axis=None).numpy()
         return total
+
+    def settle(self, model: Any) -> None:
+        """Set moving averages and the like to their mean over ranks."""
+        settle_own_values(model, lambda values: self.add_up(values) / self.replicas)
 
     def needs_own_evaluation_model(self) -> bool:
         """Return True: a mirrored model evaluates on all ranks or on none."""

@@ -137,7 +137,7 @@ class KnownToTensorFlow:
         return {}
 
     def settle(self, model: Any) -> None:
-        """Do nothing: TensorFlow has done it."""
+        """Do nothing: there is one value of each."""
 
 
 class OneProcess(KnownToTensorFlow):
