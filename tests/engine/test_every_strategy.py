@@ -4,7 +4,7 @@ import re
 
 import pytest
 from tasks import OUTLIER_STEP
-from teams import MOMENTUM, STRATEGIES
+from teams import MOMENTUM, STRATEGIES, TEAMS
 
 from training.checkpoints.tensors import read_tensors
 
@@ -56,6 +56,9 @@ def test_all_replicas_are_there_though_a_module_uses_tensorflow_at_import(gang):
         assert rank.of("", "ready")[0].replicas == gang.replicas
         assert rank.told["THREADS"] == [{"intra": 1, "given": 1}]
     assert gang.chief.result("user")
+    devices = TEAMS[gang.team].devices
+    said = f"no GPU here: the replicas share the CPU as {devices} logical devices"
+    assert (said in gang.chief.text) == (devices > 1)
 
 
 def test_a_module_that_sets_devices_is_named(gang):

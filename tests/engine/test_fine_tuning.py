@@ -35,7 +35,7 @@ def test_a_head_of_another_shape_is_left_as_built_and_said(one):
     ("name", "says"),
     [
         ("other_model", "model.initialize_from: must have at least one weight with the layer name and shape"),
-        ("freeze_unknown", "model.freeze: must match the name of a layer. Received: dense_7; layers: dense, dense_1."),
+        ("freeze_unknown", "model.freeze: must match the name of a layer. Received: dense_7. Did you mean 'dense_1'?"),
         ("freeze_all", "model.freeze: must leave something to be trained. Received: dense, dense_1."),
     ],
 )

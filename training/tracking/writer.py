@@ -219,7 +219,8 @@ class JobTracker:
         if self._lost:
             yield f"{self._lost} tracking records are lost, since the disk could not take them."
         if self._repeated:
-            yield f"{self._repeated} points came again after a resume; MLflow has each of them once."
+            what = "1 point" if self._repeated == 1 else f"{self._repeated} points"
+            yield f"{what} came again after a resume; MLflow has each of them once."
         if pending := self._spool.pending():
             yield self._pending_note(pending)
 

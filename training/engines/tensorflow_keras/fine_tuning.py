@@ -75,7 +75,7 @@ def freeze_layers(model: Any, patterns: Sequence[str]) -> tuple[str, ...]:
     for pattern in patterns:
         names = [name for name in layers if fnmatch.fnmatchcase(name, pattern)]
         if not names:
-            message = f"must match the name of a layer. Received: {pattern}; layers: {', '.join(layers)}."
+            message = f"must match the name of a layer. Received: {pattern}."
             raise spec_error("model.freeze", message, say_nearest(pattern, layers))
         frozen += [name for name in names if name not in frozen]
     for name in frozen:
