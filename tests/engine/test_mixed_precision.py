@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 from own_rows import HALF_MIDDLE, HALF_STEPS
-from teams import STRATEGIES as ALL
+from teams import STRATEGIES
 
 from training.checkpoints.tensors import read_tensors
 
 pytestmark = pytest.mark.engine
 #: `pipeline` refuses loss scales and models whose order of layers only their code knows.
-STRATEGIES = [strategy for strategy in ALL if strategy != "pipeline"]
-SYNCHRONOUS = [strategy for strategy in STRATEGIES if strategy != "parameter_server"]
+IN_HALF_PRECISION = [strategy for strategy in STRATEGIES if strategy != "pipeline"]
+SYNCHRONOUS = [strategy for strategy in IN_HALF_PRECISION if strategy != "parameter_server"]
 #: The numbers between have 11 bits, or 8.
 TOLERANCES = {"mixed_float16": 3e-4, "mixed_bfloat16": 2e-3}
 
@@ -35,7 +35,7 @@ def test_weights_and_loss_scale_are_those_of_one_process(one, gang_by, strategy,
     assert largest_difference(alone, together) < TOLERANCES[name]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", IN_HALF_PRECISION)
 def test_a_gradient_that_is_infinite_on_one_replica_halves_the_loss_scale_of_all(gang_by, strategy):
     """Of step 6, or of one worker's share of it, nothing is seen in the weights."""
     gang = gang_by(strategy)

@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.epoch_loop import train_epochs
 from training.engines.tensorflow_keras.observed_step import LOSSES, TrainStep
 from training.engines.tensorflow_keras.shims.asynchronous_updates import UpdateScope, count_at_once
 
@@ -55,14 +56,13 @@ class AsynchronousFit:
 
     def run(self, batches: Iterator[Any], *, initial_epoch: int, epochs: int, steps_per_epoch: int) -> None:
         """Train the epochs as `Strategy.fit` says; `batches` gives the shares of each step."""
-        self._model.stop_training = False
-        self._callbacks.on_train_begin()
-        for epoch in range(initial_epoch, epochs):
-            self._train_epoch(epoch, batches, steps_per_epoch)
-            if self._model.stop_training:
-                break
-        self._model.optimizer.finalize_variable_values(self._model.trainable_weights)
-        self._callbacks.on_train_end()
+        train_epochs(
+            self._model,
+            self._callbacks,
+            lambda epoch: self._train_epoch(epoch, batches, steps_per_epoch),
+            initial_epoch=initial_epoch,
+            epochs=epochs,
+        )
 
     def _train_epoch(self, epoch: int, batches: Iterator[Any], steps: int) -> None:
         self._model.reset_metrics()
