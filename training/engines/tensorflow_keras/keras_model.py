@@ -64,7 +64,7 @@ def describe_shape(example: Any) -> str:
 def describe_normalization(model: Any, strategy: str, replicas: int) -> str:
     """Return that layers count the rows of each replica by themselves, in words; empty where none does.
 
-    They are the one kind of layer for which the same global batches do not make the same weights.
+    Random layers apart, they alone make other weights of the same global batches.
     """
     layers = model._flatten_layers(include_self=False) if replicas > 1 else ()
     can_synchronize = strategy in SYNCHRONIZING
