@@ -176,7 +176,7 @@ def _end_failed(ctx: RankContext, error: BaseException) -> NoReturn:
         error=name_error(error),
         message=message,
         traceback=told,
-        step=step if isinstance(step, int) else None,
+        step=step if isinstance(step, int) else ctx.reached or None,
         exit_code=code,
     )
     _leave(code)

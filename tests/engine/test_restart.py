@@ -127,7 +127,7 @@ def test_code_that_failed_once_goes_on_where_the_spec_says_so(site, two, job, bu
 
     assert result.state is JobState.SUCCEEDED, job.merged[-4000:]
     assert says in job.merged
-    assert "rank 1 (worker) on 127.0.0.1 failed at step" in result.notes[0]
+    assert "rank 1 (worker) on 127.0.0.1 failed at step 33: " in result.notes[0]
     assert "going on after step 30 of 46" in job.merged
     newest = max(site.checkpoints(2, name).glob("step-*")) / "state.safetensors"
     assert largest_difference(read_tensors(newest), two.newest("momentum")) < TOLERANCE

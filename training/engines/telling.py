@@ -57,6 +57,7 @@ class Teller:
     def tell_step(self, metrics: Mapping[str, float]) -> None:
         """Tell first and last step of each epoch, and of the others as many as the gap allows."""
         ctx, step, per_epoch = self._job.ctx, self._progress.step, self._job.batches.steps_per_epoch
+        ctx.reached = step
         now = time.monotonic()
         gap = _CHIEF_GAP_S if ctx.is_chief else _OTHERS_GAP_S
         if now - self._last_told < gap and not (ctx.is_chief and step % per_epoch in (0, 1)):

@@ -26,7 +26,7 @@ from training.run.event import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RankContext:
     """Given to the task that a rank process runs.
 
@@ -38,6 +38,7 @@ class RankContext:
         service: Whether it serves the ranks until it is ended.
         turn: When it begins, where the gang is brought up one by one.
         payload: What the plan says to do.
+        reached: The last step that ended; of most, nobody is told.
     """
 
     rank: int
@@ -49,6 +50,7 @@ class RankContext:
     service: bool = False
     turn: int = 0
     payload: dict[str, Any] = field(default_factory=dict)
+    reached: int = 0
 
     @classmethod
     def read(cls) -> RankContext:
