@@ -1,6 +1,6 @@
 """What the gangs of these tests are told to do, one training after another."""
 
-from teams import ASYNCHRONOUS, CNN, MIDDLE, MOMENTUM, PER_EPOCH
+from teams import ASYNCHRONOUS, CNN, DECIDING, MIDDLE, MOMENTUM, PER_EPOCH
 
 OUTLIER_BATCH, OUTLIER_STEP = 8, 5
 BUILD = "m = keras.Sequential([keras.layers.Dense(10)]); m.compile('sgd', 'mse'); return m"
@@ -39,12 +39,13 @@ KEEPING = {"every_steps": 5, "keep": 20}
 def list_tasks_of_law(site, team):
     """Return the trainings whose weights are compared to one process's."""
     keeping = {"checkpoint": KEEPING} if team == 2 else {}
+    early = site.payload(team, "early", "early.py", dataset="binary", params={"patience": 1}, epochs=30)
     return [
         site.payload(team, "momentum", params=MOMENTUM, **keeping),
         site.payload(team, "adam"),
         site.payload(team, "cnn", CNN, epochs=1),
         site.payload(team, "user", "user_net.py", dataset="binary"),
-        site.payload(team, "early", "early.py", dataset="binary", params={"patience": 1}, epochs=30),
+        *([early] if team in DECIDING else []),
         site.resumed(team, "resumed", MIDDLE),
     ]
 
@@ -113,6 +114,7 @@ def list_tasks_of_one(site):
         site.resumed(1, "other_data", MIDDLE, dataset="binary"),
         site.payload(1, "reached", require={"auc": 0.5, "loss": {"max": 9}}, **of_user),
         site.payload(1, "not_reached", require={"auc": 0.9999, "loss": {"max": 0.01}}, **of_user),
+        site.payload(1, "none_held_out", "line.py", dataset="outlier", task="evaluate"),
         site.payload(1, "unknown_metric", require={"acu": 0.5}, **of_user),
         *(
             site.payload(1, name, f"{name}.py", params=params)

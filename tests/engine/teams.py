@@ -72,6 +72,9 @@ STRATEGIES = {
     "pipeline": "pipeline-3",
 }
 
+#: Teams whose ranks must decide alike: two are enough to disagree.
+DECIDING = [team for team, how in TEAMS.items() if how.workers < 3 or team in STRATEGIES.values()]
+
 #: Of MXNet. Those of one process are all tried in the same one.
 GLUON_MLP, GLUON_CNN = "training.models.gluon_mlp", "training.models.gluon_cnn"
 GLUON_TRANSFORMER = "training.models.gluon_transformer"

@@ -186,11 +186,11 @@ NET = (
 REGISTERED = "@keras.saving.register_keras_serializable()"
 
 
-def write_net(folder, file, text, data="{source: digits}"):
+def write_net(folder, file, text):
     (folder / file).write_text(text + NET)
     spec = folder / "net.yaml"
     spec.write_text(
-        f"name: net\ndata: {data}\nmodel: {{entrypoint: {file}}}\n"
+        f"name: net\ndata: {{source: digits}}\nmodel: {{entrypoint: {file}}}\n"
         "train: {engine: tensorflow, batch_size: 64, epochs: 1}\n"
     )
     return spec
@@ -242,16 +242,6 @@ def test_a_model_that_does_not_load_elsewhere_fails_before_it_is_registered(home
     jobs = {path.parent.name for path in (home / "runs" / outcome["run_id"] / "jobs").glob("*/result.json")}
     assert {"train", "evaluate"} <= jobs
     assert "register_model" not in jobs
-
-
-def test_without_held_out_rows_nothing_is_evaluated(home, tmp_path):
-    text = LAYER.format(decorator=REGISTERED)
-    spec = write_net(tmp_path, "net.py", text, data="{source: digits, validation_fraction: 0}")
-
-    answer = ganger(home, "run", spec, "--json", cwd=tmp_path)
-
-    assert answer.returncode == 0, answer.stderr
-    assert "No rows are held out" in answer.stderr
 
 
 def test_a_run_is_tuned_from_an_earlier_one(home, outcomes):

@@ -56,6 +56,11 @@ def test_model_file_that_does_not_do(one, name, error, says):
     assert one.metrics(name) == []  # said before any training
 
 
+def test_without_held_out_rows_nothing_is_evaluated(one):
+    assert one.chief.result("none_held_out") == {"metrics": {}, "rows": 0}
+    assert "No rows are held out" in one.chief.text
+
+
 def test_accumulating_optimizer_is_refused_where_keras_cannot_accumulate(one, two, apart):
     """Keras ends there with "merge_call called while defining a new graph"."""
     assert one.metrics("accumulating")

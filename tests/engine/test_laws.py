@@ -3,7 +3,7 @@ same weights and metrics as one process does."""
 
 import numpy as np
 import pytest
-from teams import ASYNCHRONOUS, MOMENTUM, TEAMS
+from teams import ASYNCHRONOUS, DECIDING, MOMENTUM, TEAMS
 
 pytestmark = pytest.mark.engine
 #: Promised is 1e-5; measured is 1.2e-7 at most.
@@ -21,10 +21,20 @@ def gang(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture(params=[*PROCESSES, *(team for team in TEAMS if isinstance(team, str) and team != ASYNCHRONOUS)])
+#: All synchronous strategies, and parameter servers with one worker: updates have an order.
+ORDERED = [team for team in TEAMS if isinstance(team, str) and team != ASYNCHRONOUS]
+
+
+@pytest.fixture(params=[*PROCESSES, *ORDERED])
 def several(request, others):
-    """A gang of any strategy whose updates have an order: all synchronous ones, and parameter servers with a worker."""
+    """A gang of any strategy whose updates have an order."""
     return request.getfixturevalue(request.param) if request.param in ("two", "three") else others(request.param)
+
+
+@pytest.fixture(params=[PROCESSES[0], *(team for team in ORDERED if team in DECIDING)])
+def pair(request, others):
+    """One of those whose ranks must decide alike."""
+    return request.getfixturevalue(request.param) if request.param == "two" else others(request.param)
 
 
 def largest_difference(these, those):
@@ -47,17 +57,17 @@ def test_weights_and_optimizer_are_those_of_one_process(one, several, name, law_
     assert difference < RELATIVE_TOLERANCE
 
 
-def test_callbacks_decide_alike(one, several):
+def test_callbacks_decide_alike(one, pair):
     """Early stopping ends all ranks after the same epoch, with the best weights; a lowered rate is so everywhere."""
-    alone, together = one.chief.of("early", "epoch"), several.chief.of("early", "epoch")
+    alone, together = one.chief.of("early", "epoch"), pair.chief.of("early", "epoch")
     assert len(alone) < 30
     assert [event.step for event in together] == [event.step for event in alone]
-    assert several.chief.result("early")["weights_norm"] == pytest.approx(
+    assert pair.chief.result("early")["weights_norm"] == pytest.approx(
         one.chief.result("early")["weights_norm"], rel=1e-5
     )
-    for rank in several.ranks:
+    for rank in pair.ranks:
         assert rank.text.count("SAW ") == len(alone)
-    lowered = [gang.chief.of("early", "step")[-1].metrics["learning_rate"] for gang in (one, several)]
+    lowered = [gang.chief.of("early", "step")[-1].metrics["learning_rate"] for gang in (one, pair)]
     assert lowered[0] == pytest.approx(lowered[1], rel=1e-6)
     assert lowered[0] < 0.05
 
