@@ -100,6 +100,35 @@ def test_a_loop_with_horovods_gradient_tape(home, tmp_path):  # noqa: F811
     assert outcome["metrics"] == {}
 
 
+def test_a_loop_of_gluon_with_the_key_value_store(home, tmp_path):  # noqa: F811
+    """K39: all ranks log. Without the repair of MXNet, a script that was done would die of SIGABRT."""
+    train = {"engine": "mxnet", "strategy": "dist_sync", "restarts": 0, "script": str(SCRIPTS / "gluon_store.py")}
+    outcome, merged = run_script(home, tmp_path, train)
+
+    assert said(merged, "workers") == ["2", "2"]
+    norms = said(merged, "norm")
+    assert norms[0] == norms[1]
+    assert Path(outcome["model_path"], "MLmodel").exists()
+    client, run = only_run(home, tmp_path.name, outcome)
+    assert run.info.status == "FINISHED"
+    losses = history(client, run, "loss")
+    assert [step for step, _ in losses] == [1, 2, 3, 4]
+    assert losses[-1][1] < 1.0
+
+
+def test_a_loop_of_gluon_with_horovod(home, tmp_path):  # noqa: F811
+    """K39. The imports of the script tell that it is one of MXNet."""
+    train = {"engine": "horovod", "restarts": 0, "script": str(SCRIPTS / "gluon_horovod.py")}
+    outcome, merged = run_script(home, tmp_path, train)
+
+    norms = said(merged, "norm")
+    assert norms[0] == norms[1]
+    client, run = only_run(home, tmp_path.name, outcome)
+    assert history(client, run, "of_rank") == [(0, 0.0)]
+    assert history(client, run, "loss")[-1][1] < 1.0
+    assert "Ignored: http://127.0.0.1:9/nobody-listens-here" in merged
+
+
 def test_a_loop_of_ones_own_by_several_workers(home, tmp_path):  # noqa: F811
     """K03: that all replicas are there is for the script to say."""
     strategy = {"engine": "tensorflow", "strategy": "multi_worker_mirrored"}

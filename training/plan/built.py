@@ -31,7 +31,7 @@ STRATEGIES: dict[str, tuple[str, ...]] = {
     "mxnet": ("single", "data_parallel", "dist_sync", "dist_async", "model_parallel"),
 }
 #: Strategies under which a script runs: it makes its own strategy, so that those of one process are all `single`.
-SCRIPT_STRATEGIES = ("single", "multi_worker_mirrored", "parameter_server", "horovod")
+SCRIPT_STRATEGIES = ("single", "multi_worker_mirrored", "parameter_server", "horovod", "dist_sync", "dist_async")
 BACKENDS = ("local",)
 
 
@@ -56,7 +56,7 @@ def find_unbuilt(spec: PipelineSpec) -> list[Problem]:
                 remedy="A script of one process makes its own strategy: use single.",
             )
         )
-    problems += _find_not_for_mxnet(spec)
+    problems += [*_find_not_for_mxnet(spec), *_find_unknown_metrics(spec)]
     if spec.cluster.backend not in BACKENDS:
         problems.append(
             Problem(
@@ -80,6 +80,15 @@ def _find_not_for_mxnet(spec: PipelineSpec) -> list[Problem]:
         message = f"must not be `{BUILD_DATASET}` with a model of MXNet, which reads no tf.data."
         problems.append(Problem(field="data.source", message=message))
     return problems
+
+
+def _find_unknown_metrics(spec: PipelineSpec) -> list[Problem]:
+    """Return a problem for what a script's model must reach, if it is one of MXNet: it knows no metrics."""
+    if spec.train.script is None or not spec.evaluate.require or choose_environment(spec) != "mxnet":
+        return []
+    message = "must not be given with a script of MXNet: the model that it leaves does not say which metrics are its."
+    remedy = "Leave it out, and have the script fail where its own metrics are too low."
+    return [Problem(field="evaluate.require", message=message, remedy=remedy)]
 
 
 def find_absent(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:

@@ -22,8 +22,11 @@ from training.run.rank import RankContext
 from training.script.after_import import AfterImport
 from training.script.mlflow_runs import keep_script_to_one_run
 from training.script.repairs import find_repairs
-from training.settings import MODEL_DIR
+from training.settings import CHECKPOINT_DIR, MODEL_DIR
 from training.worker import exit_code_for, render_traceback, skip_our_frames
+
+#: MLflow's module that saves a model of a framework; it has none for MXNet.
+_FLAVORS = {"tensorflow": "tensorflow", "mxnet": "pyfunc"}
 
 
 def main(script: Path, arguments: list[str]) -> None:
@@ -36,6 +39,7 @@ def main(script: Path, arguments: list[str]) -> None:
     model_dir = Path(ctx.payload["model_dir"])
     if ctx.is_chief:
         shutil.rmtree(model_dir, ignore_errors=True)  # of an earlier attempt: MLflow saves into no folder that exists
+    Path(os.environ[CHECKPOINT_DIR]).mkdir(parents=True, exist_ok=True)  # MXNet saves into no folder that does not
     AfterImport({**keep_script_to_one_run(ctx), **find_repairs(ctx)}).install()
     os.chdir(ctx.payload["base_dir"])
     ctx.heartbeat(f"running {script.name}")
@@ -74,11 +78,12 @@ def _finish(ctx: RankContext, model_dir: Path) -> None:
     if (model_dir / "MLmodel").is_file():
         ctx.model(model_dir)
     elif ctx.payload["wants_model"]:
+        flavor = _FLAVORS[ctx.payload["engine"]]
         _end_failed(
             ctx,
             WorkerError(
                 f"the script must leave a model in MLflow's format in ${MODEL_DIR}: `evaluate.require` or `register` "
-                f"wants one. Received: none in {model_dir}. Let rank 0 call mlflow.tensorflow.save_model(model, path)."
+                f"wants one. Received: none in {model_dir}. Let rank 0 call mlflow.{flavor}.save_model with it."
             ),
         )
 

@@ -1,4 +1,4 @@
-"""Which repairs of Keras and Horovod a script gets, by strategy: each is made when the script imports what it repairs.
+"""Which repairs of Keras, Horovod and MXNet a script gets, by strategy: made when it imports what they repair.
 
 A script that imports none of it, or another Keras than Keras 3, meets none.
 """
@@ -14,18 +14,25 @@ from typing import Any, Final
 from training.run.rank import RankContext
 from training.script.after_import import Action
 
-_SHIMS = "training.engines.keras_scripts"
+_SHIMS = "training.engines"
+#: What MXNet's store needs, whether its workers wait for one another or not.
+_STORE = {"mxnet.kvstore.kvstore": ("gluon_scripts.store_at_exit", "end_stores_at_exit")}
 #: Strategy to the modules that are repaired, each with the module and the function that do it.
 _REPAIRS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "multi_worker_mirrored": {
-        "keras.src.backend.tensorflow.trainer": ("multi_worker_fit", "repair_fit"),
-        "tensorflow.python.distribute.collective_all_reduce_strategy": ("preemption_notice", "keep_sigterm"),
+        "keras.src.backend.tensorflow.trainer": ("keras_scripts.multi_worker_fit", "repair_fit"),
+        "tensorflow.python.distribute.collective_all_reduce_strategy": (
+            "keras_scripts.preemption_notice",
+            "keep_sigterm",
+        ),
     },
     "horovod": {
-        "horovod._keras": ("horovod_keras", "repair_optimizer"),
-        "horovod._keras.callbacks": ("horovod_keras", "repair_callbacks"),
-        "horovod.tensorflow": ("horovod_variables", "repair_variables"),
+        "horovod._keras": ("keras_scripts.horovod_keras", "repair_optimizer"),
+        "horovod._keras.callbacks": ("keras_scripts.horovod_keras", "repair_callbacks"),
+        "horovod.tensorflow": ("keras_scripts.horovod_variables", "repair_variables"),
     },
+    "dist_sync": _STORE,
+    "dist_async": _STORE,
 }
 
 

@@ -233,7 +233,10 @@ _LEFT_KEYS: Final = (
     *("learning_rate_scaling", "warmup_steps", "compression", "reduction"),
 )
 #: What a script decides itself, with its default: that much cannot be told from nothing.
-LEFT_TO_SCRIPT: Final[dict[str, object]] = {key: HorovodTrain.model_fields[key].default for key in _LEFT_KEYS}
+LEFT_TO_SCRIPT: Final[dict[str, object]] = {
+    **{key: HorovodTrain.model_fields[key].default for key in _LEFT_KEYS},
+    "hybridize": MXNetTrain.model_fields["hybridize"].default,
+}
 _STAGES: Final = ("train.pipeline.stages", "cluster.workers")
 _RULES: Final = (
     _Rule(check=check_data, needs=("data", "train.script")),

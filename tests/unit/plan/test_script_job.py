@@ -16,7 +16,9 @@ from training.spec.loader import pipeline_from_mapping
 
 MACHINE = MachineFacts(
     hosts=(HostFacts(cores=4),),
-    environments={name: EnvironmentFacts(name=name, python=f"/{name}/python") for name in ("tensorflow", "control")},
+    environments={
+        name: EnvironmentFacts(name=name, python=f"/{name}/python") for name in ("tensorflow", "mxnet", "control")
+    },
 )
 SERVER = "http://tracking:5000"
 
@@ -78,6 +80,30 @@ def test_frameworks_find_what_they_expect():
     assert [process.env.get("HOROVOD_RANK") for process in horovod.processes] == ["0", "1", None]
     assert horovod.processes[2].role == "rendezvous"
     assert horovod.ports == ("rendezvous",)
+
+
+@pytest.mark.parametrize("strategy", ["dist_sync", "dist_async"])
+def test_scripts_of_mxnet_find_the_key_value_store(strategy):
+    """Its scheduler and servers are ended with the workers: no script of theirs would do it (K16)."""
+    job = make_job(make_spec("mxnet", strategy, cluster={"workers": 2, "parameter_servers": 1}))
+
+    assert [(process.role, process.argv[:4], process.service) for process in job.processes] == [
+        ("worker", ("/mxnet/python", "-P", "-m", "training.script"), False),
+        ("worker", ("/mxnet/python", "-P", "-m", "training.script"), False),
+        ("scheduler", ("/mxnet/python", "-P", "-m", "training.worker"), True),
+        ("server", ("/mxnet/python", "-P", "-m", "training.worker"), True),
+    ]
+    assert {rank.env["DMLC_ROLE"] for rank in job.processes[:2]} == {"worker"}
+    assert {process.env["DMLC_PS_ROOT_PORT"] for process in job.processes} == {"{port:scheduler}"}
+    assert job.payload["engine"] == "mxnet"
+
+
+def test_what_a_model_of_mxnet_must_reach_is_for_its_script_to_say():
+    spec = make_spec("mxnet", "dist_sync", data={"source": "digits"}, evaluate={"require": {"accuracy": 0.9}})
+
+    (problem,) = find_unbuilt(spec)
+
+    assert str(problem).startswith("evaluate.require: must not be given with a script of MXNet: the model that it ")
 
 
 @pytest.mark.parametrize(
@@ -151,6 +177,7 @@ def test_strategies_of_one_process_are_the_scripts_own_affair(strategy):
     (problem,) = find_unbuilt(make_spec(strategy=strategy))
 
     assert str(problem) == (
-        "train.strategy: must be single, multi_worker_mirrored, parameter_server or horovod with train.script. "
+        "train.strategy: must be single, multi_worker_mirrored, parameter_server, horovod, dist_sync or "
+        "dist_async with train.script. "
         f"Received: {strategy}. A script of one process makes its own strategy: use single."
     )

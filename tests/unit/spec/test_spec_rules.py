@@ -39,6 +39,13 @@ def test_a_script_cuts_its_own_batches_and_may_have_its_own_rows(train):
     assert pipeline_from_mapping(mapping, Path.cwd()).spec.data is None
 
 
+def test_whether_blocks_are_compiled_is_for_the_script_to_say():
+    train = {"engine": "mxnet", "strategy": "dist_sync", "script": "t.py", "hybridize": False}
+
+    with pytest.raises(SpecError, match=r"train\.hybridize: must not be given with `train\.script`"):
+        pipeline_from_mapping({"name": "own", "train": train, "cluster": {"workers": 2}}, Path.cwd())
+
+
 @pytest.mark.parametrize(("fraction", "require"), [(0.0, {}), (0.1, {"accuracy": 0.9})])
 def test_neither_alone_is_a_mistake(fraction, require):
     assert load(fraction, require).spec.data.validation_fraction == fraction

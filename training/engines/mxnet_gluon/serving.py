@@ -27,7 +27,7 @@ from training.script.mlflow_runs import keep_model_file_to_one_run
 from training.spec.pipeline import PipelineSpec
 
 #: What our chief sends to the servers of `dist_async`: that they are to add up at once what no optimizer takes, and the
-#: optimizer. Anything else is what MXNet's own trainer sends: an optimizer, pickled.
+#: optimizer. Anything else is what MXNet's own trainer sends in a script: an optimizer, pickled.
 SUMS = "ganger-sums"
 OPTIMIZER = "ganger-optimizer:"
 _CONTROLLER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
@@ -83,7 +83,7 @@ class StoreServer:
             elif text.startswith(OPTIMIZER):
                 self._take_optimizer(base64.b64decode(text.removeprefix(OPTIMIZER)))
             else:
-                self._store.set_optimizer(pickle.loads(body))
+                self._take_optimizer_of_script(pickle.loads(body))
         except Exception as error:  # noqa: BLE001 - the main thread raises it
             self._fail(error)
 
@@ -93,6 +93,23 @@ class StoreServer:
         if spec.model is not None:
             load_model_file(spec.model, Path(self._ctx.payload["base_dir"]))
         self._updates.set_optimizer(pickle.loads(pickled))
+
+    def _take_optimizer_of_script(self, optimizer: Any) -> None:
+        """Have it update what workers push, as MXNet's server does, except that it waits for all of an update.
+
+        MXNet waits for the weights alone: what the optimizer remembers would be read from memory that the network has
+        taken back. And what the optimizer raises would be printed.
+        """
+        updater = mx.optimizer.get_updater(optimizer)
+
+        def update(key: int | str, received: Any, stored: Any) -> None:
+            try:
+                updater(key, received, stored)
+                mx.nd.waitall()
+            except Exception as error:  # noqa: BLE001 - the main thread raises it
+                self._fail(error)
+
+        self._store._set_updater(update)
 
     def _update(self, key: int, received: Any, stored: Any) -> None:
         try:
