@@ -115,6 +115,7 @@ def list_asynchronous(site, team):
     yield site.payload(team, "adam", GLUON_MLP, params=LAYERS)
     yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=LAYERS | MOMENTUM)
     outlier = {"batch_size": 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
+    yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered")
     if TEAMS_OF_ALL[team].workers == 1:
         yield site.payload(team, "outlier", "gluon/line.py", dataset="outlier", **outlier)
 

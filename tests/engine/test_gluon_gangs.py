@@ -28,7 +28,7 @@ def several(request, gluon_gangs):
 
 @pytest.mark.parametrize("name", ["momentum", "adam", "transformer", "user"])
 def test_weights_and_optimizer_are_those_of_one_process(gluon, several, name, law_table):
-    """K32: gradients are scaled by the global batch."""
+    """K21, K32: gradients are scaled by the global batch, of as many steps, whatever the number of ranks."""
     alone, together = newest(gluon, SINGLE, name), newest_of(several, name)
     label = name if name != "user" else "user file"
     law_table[str(GLUON_GANGS[several.team]), label] = largest_relative_difference(together, alone)
@@ -37,7 +37,7 @@ def test_weights_and_optimizer_are_those_of_one_process(gluon, several, name, la
 
 @pytest.mark.parametrize("name", ["momentum", "user"])
 def test_metrics_and_losses_are_those_of_one_process(gluon, several, name):
-    """F1 of the user's file is no mean of what ranks have of it; all losses are of the global batch."""
+    """K29: so is the rate. F1 of the user's file is no mean of what ranks have; losses are of the global batch."""
     alone, together = gluon.metrics(f"{SINGLE}/{name}"), several.metrics(f"{several.team}/{name}")
     for one, other in zip(alone, together, strict=True):
         assert other == pytest.approx(one, rel=1e-5)
@@ -64,10 +64,12 @@ def test_server_keeps_what_it_received(gluon):
     assert gluon.chief.result(f"{SINGLE}/received")["kept"] == [[2.0] * 4] * 3
 
 
-def test_every_row_is_taken_once(gluon, several):
+@pytest.mark.parametrize("team", GLUON_GANGS)
+def test_every_row_is_taken_once(gluon_gangs, team):
     """K21, K24."""
-    labels = np.load(gluon.site.datasets["numbered"] / "train_y.npy")
-    for epoch, metrics in enumerate(several.metrics(f"{several.team}/rows")):
+    gang = gluon_gangs(team)
+    labels = np.load(gang.site.datasets["numbered"] / "train_y.npy")
+    for epoch, metrics in enumerate(gang.metrics(f"{team}/rows")):
         seen = labels[order_epoch(7, epoch, len(labels))[: len(labels) // BATCH * BATCH]].astype(np.float64)
         assert metrics["label"] == pytest.approx(seen.mean(), rel=1e-6)
         assert metrics["squared_label"] == pytest.approx((seen**2).mean(), rel=1e-6)
@@ -79,6 +81,15 @@ def test_infinite_loss_stops_all_ranks_at_that_step(several):
     assert {failure["error"] for failure in failures} == {"DivergedError"}
     assert len({failure["message"] for failure in failures}) == 1
     assert "Received: inf at step" in failures[0]["message"]
+
+
+def test_infinite_loss_ends_a_worker_that_waits_for_nobody(gluon_gangs):
+    """K30: where there are others, its end is that of the gang."""
+    gang = gluon_gangs(ALONE)
+    failure = gang.chief.failures[f"{ALONE}/outlier"]
+    assert failure["error"] == "DivergedError"
+    assert "Received: inf at step" in failure["message"]
+    assert not gang.site.model(ALONE, "outlier").exists()
 
 
 def test_ranks_start_from_the_chief_s_weights_whatever_their_seeds(several):
@@ -97,9 +108,21 @@ def test_gradients_may_travel_as_half_precision_numbers(gluon, gluon_gangs, team
     assert 1e-6 < difference < 0.05
 
 
+@pytest.mark.parametrize("team", GLUON_GANGS)
+def test_only_the_chief_tells_of_checkpoints(gluon_gangs, team):
+    """K34."""
+    gang = gluon_gangs(team)
+    name = f"{team}/adam"
+    told = [event.step for event in gang.chief.of(name, "checkpoint")]
+    kept = sorted(int(path.name.removeprefix("step-")) for path in gang.site.checkpoints(team, "adam").iterdir())
+    assert kept == told
+    assert told[-1] == 46
+    assert all(rank.of(name, "checkpoint") == [] for rank in gang.ranks[1:])
+
+
 def test_updates_on_the_store_of_one_worker_are_those_of_one_process(gluon, gluon_gangs):
-    """K38: weights and all that the server's optimizer remembers are in the checkpoints, in the words of any strategy;
-    a training goes on from one of another strategy."""
+    """K32, K35, K38: weights and all that the server's optimizer remembers are in the checkpoints, in the words of any
+    strategy; a training goes on from one of another strategy."""
     gang = gluon_gangs(ALONE)
     for name in ("user", "adam"):
         assert largest_difference(newest(gluon, SINGLE, name), newest_of(gang, name)) < TOLERANCE
@@ -107,7 +130,7 @@ def test_updates_on_the_store_of_one_worker_are_those_of_one_process(gluon, gluo
 
 
 def test_asynchronous_workers_train_and_save_one_state(gluon, gluon_gangs):
-    """Each step is an update by each of two workers; what is saved counts steps, as under any other strategy."""
+    """K21, K29: each step is an update by each of two workers; what is saved counts steps, as under any strategy."""
     gang = gluon_gangs("gluon-dist_async-2")
     # How old the weights of an update are depends on how busy the machine is: 0.77 was seen on a full one.
     assert gang.metrics(f"{gang.team}/adam")[-1]["val_accuracy"] > 0.6

@@ -39,11 +39,13 @@ STRATEGIES = {
         "pipeline",
     ),
     "Gluon": ("single", "data_parallel", "model_parallel"),
+    "Gluon in several processes": ("dist_sync", "dist_async", "horovod"),
 }
 #: How the ids of tests call a strategy: those of MXNet by the engine or by what is trained.
 IN_IDS = {
     "Keras": r"(?<![a-z_])(?<!gluon-)(?<!mxnet-){}(?![a-z_])",
     "Gluon": r"(?:(?<=gluon-)|(?<=mxnet-)){}(?![a-z_])",
+    "Gluon in several processes": r"(?:(?<=gluon-)|(?<=mxnet-)){}(?![a-z_])",
 }
 #: Word to the name of a test and its file: two files may have a test of one name.
 WORDS = {

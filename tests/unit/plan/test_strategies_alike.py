@@ -25,14 +25,19 @@ MACHINE = MachineFacts(
 )
 ROWS = DataFacts(rows=610, validation_rows=0, feature_shape=(64,))
 BUILT = [(engine, strategy) for engine, strategies in STRATEGIES.items() for strategy in strategies]
+#: Horovod trains with two frameworks; where it is MXNet, that one is given for the engine.
+BUILT.append(("mxnet", "horovod"))
 
 
-def make_spec(engine, strategy, batch_size=60):
+def make_spec(framework, strategy, batch_size=60):
+    engine = {"engine": framework}
+    if strategy == "horovod":
+        engine = {"engine": "horovod", "framework": "mxnet" if framework == "mxnet" else "tensorflow"}
     mapping = {
         "name": "small",
         "data": {"source": "digits"},
         "model": {"entrypoint": "training.models.mlp"},
-        "train": {"engine": engine, "strategy": strategy, "batch_size": batch_size},
+        "train": {**engine, "strategy": strategy, "batch_size": batch_size},
         "cluster": {"workers": 2},
     }
     return pipeline_from_mapping(mapping, Path.cwd()).spec
@@ -112,11 +117,14 @@ def test_an_interface_that_does_not_exist_is_refused_where_it_is_used(spec, name
     assert [str(problem) for problem in problems] == ([wrong] if spec.train.strategy in strategies else [])
 
 
+ADDRESSES = ("TF_CONFIG", "HOROVOD_GLOO_RENDEZVOUS_ADDR", "DMLC_NODE_HOST", "DMLC_PS_ROOT_URI")
+
+
 def test_ranks_of_one_machine_meet_on_its_loopback_interface(spec):
     """K11."""
-    inherited = {"HOROVOD_GLOO_IFACE": "eth0"}
+    inherited = {"HOROVOD_GLOO_IFACE": "eth0", "DMLC_NODE_HOST": "10.0.0.7", "DMLC_PS_ROOT_URI": "10.0.0.7"}
     for env in render_environments(spec, inherited):
-        addresses = [text for name, text in env.items() if name in ("TF_CONFIG", "HOROVOD_GLOO_RENDEZVOUS_ADDR")]
+        addresses = [text for name, text in env.items() if name in ADDRESSES]
         assert all("127.0.0.1" in text for text in addresses)
         if "HOROVOD_RANK" in env:
             assert env["HOROVOD_GLOO_IFACE"] == "lo"
