@@ -22,7 +22,10 @@ def build_model(kills, hidden):
 
 
 class Killer:
-    """Counts the steps of this process."""
+    """Counts the steps of this process, which goes no further than to the death of a service.
+
+    Workers do not need the scheduler while they train: how many more steps they take until they are ended is chance.
+    """
 
     def __init__(self, step, rank):
         self.step, self.rank, self.steps = step, str(rank), 0
@@ -32,6 +35,8 @@ class Killer:
         self.steps += autograd.is_training()
         if self.steps == self.step:
             os.kill(find_member(self.rank), signal.SIGKILL)
+            if int(self.rank) >= WORKERS:
+                signal.pause()
 
 
 def find_member(rank):
@@ -48,3 +53,4 @@ def find_member(rank):
 
 
 MARK = os.environ["GANGER_MARK"]
+WORKERS = int(os.environ["GANGER_WORLD_SIZE"])
