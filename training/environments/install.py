@@ -159,7 +159,9 @@ def verify_environment(recipe: EnvironmentRecipe) -> None:
 def _run(
     recipe: EnvironmentRecipe, command: Sequence[str | Path], *, doing: str = "installing", bridge: bool = True
 ) -> None:
-    env = {**os.environ, "PYTHONNOUSERSITE": "1"}
+    # uv leaves compiling to the first import, which writes nothing where PYTHONDONTWRITEBYTECODE is set or the folder
+    # is another user's: each process would then compile TensorFlow again, which takes longer than importing it.
+    env = {"UV_COMPILE_BYTECODE": "1", **os.environ, "PYTHONNOUSERSITE": "1"}
     if bridge:
         env |= read_registry_variables(Path(sys.executable), os.environ)
     run_logged(
