@@ -118,6 +118,8 @@ def test_killed_stage_is_named_and_the_training_goes_on(site, two, job):
     assert result.state is JobState.SUCCEEDED, job.merged[-4000:]
     (note,) = result.notes
     assert note.startswith("attempt 1: rank 2 (stage 1) on 127.0.0.1 failed: killed by SIGKILL")
+    assert "stage 1 serves at 127.0.0.1:" in job.merged
+    assert "SessionOptions" not in job.merged  # TensorFlow prints it for its own developers
     assert "going on after step 30 of 46" in job.merged
     assert result.exit_codes == {0: 0, 1: 143, 2: 143}
     newest = max(site.checkpoints("pipeline-3", "killed").glob("step-*")) / "state.safetensors"

@@ -110,3 +110,22 @@ def measure_pipeline(
             f"pipeline/stage_{stage}_peak_mib": peak_mib,
         }
     return metrics
+
+
+def describe_pipeline(step_s: float, timeline: Timeline, micro_batches: int, peaks_mib: Sequence[float]) -> str:
+    """Return what `measure_pipeline` tells as a line for the log.
+
+    >>> from training.plan.schedules import order_stages
+    >>> step = simulate(order_stages("gpipe", 2, 1), [0.001] * 2, [0.002] * 2)
+    >>> head, *stages = describe_pipeline(0.02, step, 1, [90, 90.4]).split("; ")
+    >>> head, stages[0]
+    ('a step of 20.0 ms, 50% idle (equal stages: 50%)', 'stage 0 busy for 3.0 of 6.0 ms, at most 90 MiB')
+    """
+    equal = bubble_of(timeline.stages, micro_batches)
+    stages = (
+        f"stage {stage} busy for {1000 * timeline.busy_s(stage):.1f} of {1000 * timeline.step_s:.1f} ms, "
+        f"at most {peak_mib:.0f} MiB"
+        for stage, peak_mib in enumerate(peaks_mib)
+    )
+    step = f"a step of {1000 * step_s:.1f} ms, {100 * timeline.bubble:.0f}% idle (equal stages: {100 * equal:.0f}%)"
+    return "; ".join([step, *stages])

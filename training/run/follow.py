@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from training.errors import CancelledError, GangerError, LaunchError, Problem, SpecError
 from training.policy.failure import find_error_class
+from training.run.chatter import Chatter
 from training.run.end import cancel, clean_up, renew_lease, stop
 from training.run.folder import JobFolder
 from training.run.job import FailureHeadline, JobResult, JobState, JobStatus
@@ -88,17 +89,18 @@ def follow_rank(
     Args:
         folder: The job.
         rank: Number of the process.
-        on_line: Takes each line of the rank's own log, those of earlier attempts first.
+        on_line: Takes each line of the rank's own log that a person needs, those of earlier attempts first.
         poll_s: Seconds between two looks.
     """
-    tail = LogTail(folder.rank_log(rank))
+    tail, chatter = LogTail(folder.rank_log(rank)), Chatter()
     leased_at = time.monotonic() - _LEASE_EVERY_S
     while True:
         leased_at = _renew(folder, leased_at)
         result, status = _read_end(folder), JobStatus.read(folder.status)
         is_ready = status is not None and any(one.ready for one in status.ranks if one.rank == rank)
         for line in tail.read(to_end=result is not None):
-            on_line(line)
+            if not chatter.has(line):
+                on_line(line)
         if result is not None or is_ready:
             return result
         time.sleep(poll_s)

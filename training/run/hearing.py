@@ -51,7 +51,8 @@ class Hearing:
         rank = self._ranks[number]
         text, event = line.split_event() if stream == "out" else (line, None)
         if text is not None:
-            rank.lines.append(self._journal.line(number, text))
+            shown = self._journal.line(number, text)
+            rank.lines.extend([] if shown is None else [shown])
         if event is None:
             return
         event = self._journal.redactor.event(event)

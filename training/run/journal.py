@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from training.run.chatter import Chatter
 from training.run.event import RECORD_SEPARATOR, Event, render_event
 from training.run.folder import JobFolder
 from training.run.narrate import narrate
@@ -25,12 +26,15 @@ class Journal:
         self.redactor = redactor
         self._pending: dict[Path, bytearray] = {}
         self._descriptors: dict[Path, int] = {}
+        self._chatter: dict[int, Chatter] = {}
         self.problem: str | None = None
 
-    def line(self, rank: int, line: Line) -> str:
-        """Write a line of ordinary output, and return it as it is shown."""
+    def line(self, rank: int, line: Line) -> str | None:
+        """Write a line of ordinary output, and return it as it is shown; None where only the rank's own log has it."""
         self._append(self._folder.rank_log(rank), self.redactor.bytes(line.data) + (b"\n" if line.ends else b""))
         text = clean_text(self.redactor.text(line.data.decode("utf-8", "replace")))
+        if self._chatter.setdefault(rank, Chatter()).has(text):
+            return None
         if line.begins:
             self._append(self._folder.merged_log, _encode(f"[rank {rank}] {text}\n"))
         return text

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from training.run.event import Checkpoint, Epoch, Event, Heartbeat, Measured, Model, Ready
+from training.run.event import Checkpoint, Epoch, Event, Heartbeat, Model, Ready
 
 
 def narrate(event: Event) -> str | None:
     """Return the line that tells of `event`, or None.
 
-    Steps are too many to be read; a failure is told by the rank itself, and by the supervisor's headline.
+    Steps are too many to be read; a failure is told by the rank itself, and by the supervisor's headline; who measures
+    a gang says in its own words what it found.
     """
     match event:
         case Ready():
@@ -18,8 +19,6 @@ def narrate(event: Event) -> str | None:
         case Epoch():
             metrics = render_metrics(event.metrics)
             return f"epoch {event.epoch}/{event.epochs}  step {event.step}  {metrics}  {event.seconds:.1f} s"
-        case Measured():
-            return render_metrics(event.metrics)
         case Checkpoint():
             return f"checkpoint of step {event.step}: {event.path}"
         case Model():

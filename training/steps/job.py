@@ -46,10 +46,15 @@ def start_job(ctx: StepContext, plan: JobPlan, *, again: bool = False) -> int:
     return seen
 
 
+def claim_job(ctx: StepContext, name: str) -> None:
+    """Become the follower of a job that runs: what an older try wants of it counts no more."""
+    _claim(ctx, ctx.run.job(name, ctx.map_index))
+
+
 def join_job(ctx: StepContext, name: str) -> int:
     """Become the follower of a job that runs, say how far it is, and return from where in its log to follow it."""
     folder = ctx.run.job(name, ctx.map_index)
-    _claim(ctx, folder)
+    claim_job(ctx, name)
     ctx.log(f"{name} is running already: following it, {_say_where(JobStatus.read(folder.status))}. Its log so far:")
     return 0
 

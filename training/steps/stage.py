@@ -15,7 +15,7 @@ from training.run.follow import follow_rank, raise_for
 from training.run.standing import Standing, read_standing
 from training.run.turn import call_turn, read_turn
 from training.steps.context import StepContext
-from training.steps.job import join_job
+from training.steps.job import claim_job
 from training.steps.train import NAME, start_training
 
 
@@ -40,12 +40,12 @@ def start_stage(ctx: StepContext, stage: int) -> dict[str, Any]:
         ctx.log("The training has succeeded. If it is to train anew, the task that trains brings the stages up itself.")
     elif standing is Standing.ACTIVE:
         check_turn(read_turn(folder), stage)
-        join_job(ctx, NAME)
+        claim_job(ctx, NAME)
         call_turn(folder, rank)
-        _await_ready(ctx, folder, rank)
+        _await_ready(ctx, folder, stage)
     else:
         start_training(ctx, turn=rank)
-        _await_ready(ctx, folder, rank)
+        _await_ready(ctx, folder, stage)
     return {"stage": stage, "rank": rank}
 
 
@@ -62,7 +62,9 @@ def check_turn(called: int | None, stage: int) -> None:
         )
 
 
-def _await_ready(ctx: StepContext, folder: JobFolder, rank: int) -> None:
-    result = follow_rank(folder, rank, on_line=ctx.log)
+def _await_ready(ctx: StepContext, folder: JobFolder, stage: int) -> None:
+    ctx.log(f"Bringing up {name_stage(stage)}, a process of the gang that will train. Its log:")
+    result = follow_rank(folder, rank_stage(stage), on_line=ctx.log)
     if result is not None:
         raise_for(result)
+    ctx.log(f"{name_stage(stage)} is up. It computes together with the others in the task that trains.")

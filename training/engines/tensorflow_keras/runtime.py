@@ -36,5 +36,8 @@ def list_versions() -> dict[str, str]:
 
 
 def list_devices() -> tuple[str, ...]:
-    """Return the names of this process's devices, such as `CPU:0`."""
-    return tuple(device.name.removeprefix("/device:") for device in tf.config.list_logical_devices())
+    """Return the names of this process's devices, such as `CPU:0`; a chief sees those of its servers, too."""
+    here = tf.DeviceSpec.from_string(tf.constant(0).device)
+    every = [tf.DeviceSpec.from_string(device.name) for device in tf.config.list_logical_devices()]
+    own = [each for each in every if each.job in (None, here.job) and each.task in (None, here.task)]
+    return tuple(f"{each.device_type}:{each.device_index}" for each in own)

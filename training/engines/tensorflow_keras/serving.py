@@ -26,7 +26,8 @@ def serve(ctx: RankContext) -> None:
     prepare_runtime(ctx, seed=0)
     server = start_server(config.model_dump()["cluster"], config.task.type, config.task.index)
     ctx.ready(versions=list_versions())
-    print(f"{config.task.type} {config.task.index} serves at {server.target}", flush=True)
+    name = ctx.role if ctx.role != config.task.type else f"{ctx.role} {config.task.index}"  # a stage is a worker, too
+    print(f"{name} serves at {server.target.removeprefix('grpc://')}", flush=True)
     threading.Event().wait()  # not `server.join`, which no signal handler of Python's gets through
 
 

@@ -27,7 +27,7 @@ from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, O
 from training.plan.schedules import order_stages
 from training.plan.stage_table import render_split
 from training.plan.tf_config import parse_tf_config
-from training.plan.timeline import measure_pipeline
+from training.plan.timeline import describe_pipeline, measure_pipeline
 from training.plan.timeline_drawing import draw_timeline
 from training.run.folder import JobFolder, write_atomic
 from training.run.rank import RankContext
@@ -106,8 +106,9 @@ class Pipeline(OneProcess):
         if found is None:
             return
         step_s, timeline = found
-        metrics = measure_pipeline(step_s, timeline, self._micro_batches, self._read_peaks_mib())
-        self._ctx.measured(step=step, metrics=metrics)
+        peaks_mib = self._read_peaks_mib()
+        print(describe_pipeline(step_s, timeline, self._micro_batches, peaks_mib), flush=True)
+        self._ctx.measured(step=step, metrics=measure_pipeline(step_s, timeline, self._micro_batches, peaks_mib))
         title = f"a step of {self._title}: {100 * timeline.bubble:.0f}% idle"
         folder = JobFolder(Path(os.environ[settings.JOB_DIR]))
         write_atomic(folder.timeline, draw_timeline(timeline, title), durable=False)
