@@ -213,7 +213,8 @@ def others(site, two):
         failing = list_tasks_that_fail(site, team) if more else []
         users = list_tasks_of_users(site, team) if more else []
         own = [*list_tasks_of_own_rows(site, team), *list_mixed_tasks(site, team)]
-        upstream = ["loss_scale"] if TEAMS[team].strategy == "central_storage" else []
+        questions = {"central_storage": ["loss_scale"], "pipeline": ["overtake_writes", "await_them"]}
+        upstream = questions.get(TEAMS[team].strategy, [])
         return start(site, team, [*list_tasks_of_law(site, team), *users, *failing, *own], upstream=upstream)
 
     return get

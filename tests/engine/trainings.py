@@ -32,7 +32,7 @@ def main():
     ctx.ready(versions=list_versions(), replicas=strategy.replicas, devices=list_devices())
     tell("THREADS", intra=tf.config.threading.get_intra_op_parallelism_threads(), given=ctx.threads)
     if ctx.payload.get("upstream"):
-        for answer in upstream.ask(strategy._strategy, ctx.payload["upstream"]):
+        for answer in upstream.ask(getattr(strategy, "_strategy", None), ctx.payload["upstream"]):
             tell("UPSTREAM", **answer)
     for payload in tasks:
         tell("BEGIN", name=payload["name"])

@@ -5,6 +5,8 @@ import numpy as np
 import tensorflow as tf
 from keras.src.backend.tensorflow import trainer
 
+from training.engines.tensorflow_keras.shims.awaited_writes import await_writes
+
 X, Y = np.ones((8, 3), np.float32), np.zeros(8, np.int64)
 #: Taken when imported, before the shim takes its place.
 REDUCE_PER_REPLICA = trainer.reduce_per_replica
@@ -52,6 +54,23 @@ def fit_with_servers(strategy):
     model.fit(dataset, epochs=1, steps_per_epoch=2, verbose=0)
 
 
+def overtake_writes(strategy, rounds=3000, wait=lambda: None):
+    """Does a function that is sent to a server find there what was written before?"""
+    with tf.device("/job:worker/task:0/device:CPU:0"):
+        variables = [tf.Variable(0.0) for _ in range(4)]
+    one = tf.function(lambda: tf.add_n([variable.assign(variable + 1.0) for variable in variables]), autograph=False)
+    for _ in range(rounds):
+        for variable in variables:
+            variable.assign(0.0)
+        wait()
+        if float(one()) != len(variables):
+            raise ValueError("a write was overtaken")
+
+
+def await_them(strategy):
+    overtake_writes(strategy, rounds=300, wait=await_writes)
+
+
 def sum_gradients(strategy):
     """Have replicas whose gradients are 3 and -1 make a step of at most 1: of their sum, or is each clipped?"""
     with strategy.scope():
@@ -85,4 +104,6 @@ QUESTIONS = {
     "loss_scale": scale_loss,
     "add_at_once": add_at_once,
     "fit_with_servers": fit_with_servers,
+    "overtake_writes": overtake_writes,
+    "await_them": await_them,
 }

@@ -10,6 +10,7 @@ from training.engines.tensorflow_keras.epoch_loop import train_epochs
 from training.engines.tensorflow_keras.observed_step import LOSSES
 from training.engines.tensorflow_keras.pipelining.splittable import refuse
 from training.engines.tensorflow_keras.pipelining.step_times import StepTimes
+from training.engines.tensorflow_keras.shims.awaited_writes import await_writes
 
 if TYPE_CHECKING:
     from training.engines.tensorflow_keras.gang_callbacks import GangCallbacks
@@ -57,6 +58,7 @@ class PipelinedFit:
         for batch in range(steps):
             self._callbacks.on_train_batch_begin(batch)
             rows = _check_parts(next(batches))
+            await_writes()  # of metrics that were reset, or by callbacks of the user's
             began = time.perf_counter()
             loss, found, marks = self._function(*rows)
             logs = {name: float(value) for name, value in found.items()}
