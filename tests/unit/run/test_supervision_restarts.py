@@ -41,6 +41,33 @@ def test_the_budget_of_restarts_is_kept(tmp_path: Path) -> None:
     assert world.run_to_end().attempts == 3
 
 
+def test_a_stage_that_dies_with_a_spent_budget_is_the_headline(tmp_path: Path) -> None:
+    """K14: not the chief, which only lost it; Airflow's task fails with these words."""
+    roles = ("chief", "stage 0", "stage 1")
+    processes = tuple(
+        ProcessPlan(rank=rank, role=role, argv=("toy",), service=rank > 0) for rank, role in enumerate(roles)
+    )
+    world = World(tmp_path, processes=processes, limits=LIMITS.model_copy(update={"restarts": 1}))
+    for attempt in range(2):
+        world.tick_until(lambda wanted=attempt: len(world.launcher.gangs) == wanted + 1)  # type: ignore[misc]
+        world.start()
+        world.gang.tell(step(0, 10 * (attempt + 1)))
+        world.gang.tell(failure(0, "tensorflow.python.framework.errors_impl.UnavailableError", "Socket closed"))
+        world.gang.crash(0, 70)
+        world.gang.crash(2, -signal.SIGKILL)
+    done = world.run_to_end()
+
+    named = "rank 2 (stage 1) on 127.0.0.1 failed: killed by SIGKILL"
+    with pytest.raises(InfrastructureError) as caught:
+        raise_for(done)
+    assert str(caught.value).splitlines()[0] == named
+    assert done.notes == (f"attempt 1: {named}; signal: restart 1 of 1 (infrastructure)",)
+    assert world.merged.splitlines()[-3:-1] == [
+        f"[ganger] {named}",
+        "[ganger] signal: all of 1 restarts are used (infrastructure)",
+    ]
+
+
 def test_user_errors_are_not_restarted(tmp_path: Path) -> None:
     """K17: a syntax error with 5 retries fails without one."""
     world = World(tmp_path, limits=LIMITS.model_copy(update={"restarts": 5}))
