@@ -1,11 +1,14 @@
 """Questions about models in stages, whose stages are devices of one process here; run by `probes.py`."""
 
+from pathlib import Path
+
 import keras
 import numpy as np
 import tensorflow as tf
 
 from training.engines.tensorflow_keras.pipelining.pipelined_step import PipelinedStep
 from training.engines.tensorflow_keras.pipelining.placing import place_model
+from training.engines.tensorflow_keras.pipelining.split_report import report_split
 from training.engines.tensorflow_keras.pipelining.splitting import cut_stages, read_layers, split_model
 from training.engines.tensorflow_keras.shims.placed_variables import note_optimizer_variables
 from training.engines.tensorflow_keras.shims.symbolic_build import build_from_batch
@@ -16,6 +19,7 @@ from training.plan.stage_table import render_other_counts, render_split
 from training.spec.stages import StagesSpec
 
 ROWS, STEPS = 10, 3
+USER_FILES = Path(__file__).with_name("user_files")
 layers = keras.layers
 
 
@@ -120,6 +124,27 @@ def refuse(make):
     except GangerError as error:
         return str(error)
     return None
+
+
+def reports():
+    """What is said of a model file before anything starts: its lines for the plan, or why it is refused."""
+    asked = {"whole": ("whole", [10]), "few classes": ("whole", [3]), "codes": ("whole", [])}
+    return {name: report(*asked.get(name, (name, [10]))) for name in [*asked, "narrow", "broken"]}
+
+
+def report(kind, label_shape):
+    """Return the answer to a question as `training.steps.split` asks it."""
+    spec = {
+        "name": "shaped",
+        "data": {"source": "digits"},
+        "model": {"entrypoint": "shaped.py", "params": {"kind": kind}},
+        "train": {"engine": "tensorflow", "strategy": "pipeline", "pipeline": {"stages": 2}},
+    }
+    row = {"shape": [64], "dtype": "float32", "label_shape": label_shape, "label_dtype": "float32"}
+    try:
+        return report_split({"spec": spec, "base_dir": str(USER_FILES), **row})
+    except GangerError as error:
+        return str(error)
 
 
 def make_masking():
@@ -269,4 +294,5 @@ QUESTIONS = (
     clocks,
     description,
     refusals,
+    reports,
 )

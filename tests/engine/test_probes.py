@@ -180,3 +180,24 @@ def test_what_cannot_be_split_is_refused_with_what_prevents_it(answers, name, wo
     """K31."""
     assert words in answers["refusals"][name]
     assert "\n" not in answers["refusals"][name]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("narrow", "expected axis -1 of input shape to have value 30, but received input with shape (2, 64)"),
+        ("few classes", "labels of shape [3] (float32). Received: ValueError: Arguments `target` and `output` must"),
+        ("codes", "must have the same rank (ndim). Received: target.shape=(2,), output.shape=(2, 10)"),
+        ("broken", "The total size of the tensor must be unchanged. Received: input_shape=(8,), target_shape=(16,)"),
+    ],
+)
+def test_shapes_that_do_not_meet_are_refused_in_a_line(answers, name, says):
+    """K31: those of rows and the first stage, of the last stage and labels, of one stage and the next."""
+    refused = answers["reports"][name]
+    assert says in refused
+    assert refused.isprintable()
+    assert refused.startswith(
+        ("the model of shaped.py must take rows of", "build_model of shaped.py must return a model")
+    )
+    assert ("(shaped.py, line " in refused) is (name == "broken")
+    assert answers["reports"]["whole"][0].startswith("2 stages, 1f1b")

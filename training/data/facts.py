@@ -45,6 +45,8 @@ def read_dataset_facts(folder: Path) -> DataFacts | None:
         feature_shape=manifest.feature_shape,
         feature_dtype=manifest.feature_dtype,
         classes=len(manifest.classes) or (DIGITS_CLASSES if manifest.source == "digits" else None),
+        label_shape=manifest.label_shape,
+        label_dtype=manifest.label_dtype,
         basis="the prepared dataset",
     )
 
@@ -59,17 +61,37 @@ def _read_prepared(data: DataSpec, base_dir: Path, home: Path) -> DataFacts | No
 def _read_source(data: DataSpec, base_dir: Path) -> DataFacts | None:
     kind = choose_kind(data)
     if kind == "digits":
-        return _split(data, DIGITS_ROWS, (DIGITS_PIXELS,), "what the set is known to hold", "float32", DIGITS_CLASSES)
-    if kind == "archive":
-        header = read_header(source_path(data, base_dir), "x")
-        return (
-            _split(data, header.shape[0], header.shape[1:], "the header of the file")
-            if header and header.shape
-            else None
+        rows, held_out = plan_split(DIGITS_ROWS, data.validation_fraction)
+        return DataFacts(
+            rows=rows,
+            validation_rows=held_out,
+            feature_shape=(DIGITS_PIXELS,),
+            feature_dtype="float32",
+            classes=DIGITS_CLASSES,
+            label_shape=(),
+            label_dtype="int64",
+            basis="what the set is known to hold",
         )
+    if kind == "archive":
+        return _read_archive(data, source_path(data, base_dir))
     if kind == "table":
         return _count_table(data, source_path(data, base_dir))
     return None
+
+
+def _read_archive(data: DataSpec, path: Path) -> DataFacts | None:
+    features, labels = read_header(path, "x"), read_header(path, "y")
+    if features is None or not features.shape:
+        return None
+    rows, held_out = plan_split(features.shape[0], data.validation_fraction)
+    return DataFacts(
+        rows=rows,
+        validation_rows=held_out,
+        feature_shape=features.shape[1:],
+        label_shape=labels.shape[1:] if labels else None,
+        label_dtype=labels.prepared_dtype if labels else None,
+        basis="the header of the file",
+    )
 
 
 def _count_table(data: DataSpec, path: Path) -> DataFacts | None:
@@ -84,13 +106,12 @@ def _count_table(data: DataSpec, path: Path) -> DataFacts | None:
     find_label(path, data.label, text.header)
     if rows is None:
         return None
-    return _split(data, rows, (len(text.header) - 1,), "counting the lines of the file", "float32")
-
-
-def _split(
-    data: DataSpec, rows: int, shape: tuple[int, ...], basis: str, dtype: str | None = None, classes: int | None = None
-) -> DataFacts:
-    train, validation = plan_split(rows, data.validation_fraction)
+    rows, held_out = plan_split(rows, data.validation_fraction)
     return DataFacts(
-        rows=train, validation_rows=validation, feature_shape=shape, feature_dtype=dtype, classes=classes, basis=basis
+        rows=rows,
+        validation_rows=held_out,
+        feature_shape=(len(text.header) - 1,),
+        feature_dtype="float32",
+        label_shape=(),
+        basis="counting the lines of the file",
     )

@@ -17,6 +17,8 @@ class DataFacts:
         feature_shape: Shape of one row; None when not known yet.
         feature_dtype: NumPy name of the type of the features; None when not known yet.
         classes: Number of classes; None when not known yet or when the label is a number to be predicted.
+        label_shape: Shape of one label, empty for a single value; None when not known yet.
+        label_dtype: NumPy name of the type of the labels; None when not known yet.
         basis: Where this is known from, as a phrase for the plan.
     """
 
@@ -25,6 +27,8 @@ class DataFacts:
     feature_shape: tuple[int, ...] | None = None
     feature_dtype: str | None = None
     classes: int | None = None
+    label_shape: tuple[int, ...] | None = None
+    label_dtype: str | None = None
     basis: str = ""
 
 

@@ -50,7 +50,8 @@ def read_split(file: PipelineFile, environment: EnvironmentFacts, facts: DataFac
         "base_dir": str(file.base_dir),
         "shape": facts.feature_shape,
         "dtype": facts.feature_dtype,
-        "classes": facts.classes,
+        "label_shape": facts.label_shape or (),
+        "label_dtype": facts.label_dtype or ("int64" if facts.classes else "float32"),
     }
     answer = _ask(environment.python, question, spec.train.start_timeout_s)
     return SplitReport(stages=tuple(answer.get("stages", ())), problem=answer.get("problem", ""))

@@ -241,19 +241,19 @@ def test_facts_of_digits_are_true(tmp_path):
 
 
 def test_facts_before_and_after_preparing_agree(tmp_path, said):
-    np.savez(tmp_path / "rows.npz", x=np.ones((10, 2, 3), np.float32), y=np.zeros(10))
+    np.savez(tmp_path / "rows.npz", x=np.ones((10, 2, 3), np.float32), y=np.zeros((10, 4)))
+    np.savez(tmp_path / "words.npz", x=np.ones((10, 2)), y=np.array(["a", "b"] * 5))
     (tmp_path / "rows.csv").write_text("a,b,y\n" + "\n1,2,0\n" * 10)
-    for data in (DIGITS, DataSpec(source="rows.npz"), DataSpec(source="rows.csv", label="y")):
+    tables = DataSpec(source="rows.csv", label="y")
+    for data in (DIGITS, DataSpec(source="rows.npz"), DataSpec(source="words.npz"), tables):
         before = read_facts(data, tmp_path, tmp_path / "home")
         prepare(tmp_path, said, data)
         after = read_facts(data, tmp_path, tmp_path / "home")
         assert after.basis == "the prepared dataset"
-        assert (before.rows, before.validation_rows, before.feature_shape, before.classes) == (
-            after.rows,
-            after.validation_rows,
-            after.feature_shape,
-            after.classes,
-        )
+        for known in ("rows", "validation_rows", "feature_shape", "label_shape"):
+            assert getattr(before, known) == getattr(after, known)
+        for at_times_known in ("classes", "label_dtype"):
+            assert getattr(before, at_times_known) in (None, getattr(after, at_times_known))
 
 
 def test_facts_of_a_function_are_unknown_and_it_is_not_called(tmp_path, said):

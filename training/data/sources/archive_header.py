@@ -22,6 +22,15 @@ class ArrayHeader:
     shape: tuple[int, ...]
     dtype: str
 
+    @property
+    def prepared_dtype(self) -> str:
+        """What the type is like once the rows are prepared: text becomes codes of classes.
+
+        >>> [ArrayHeader((5,), dtype).prepared_dtype for dtype in ("<f8", "<i4", "<U3")]
+        ['float32', 'int64', 'int64']
+        """
+        return "float32" if self.dtype.lstrip("<>=|")[:1] == "f" else "int64"
+
 
 def read_header(path: Path, name: str) -> ArrayHeader | None:
     """Return the header of the array `name`; None where it cannot be read, which preparing the data will explain.

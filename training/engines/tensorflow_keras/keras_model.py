@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from training.model_file import BUILD_MODEL, ModelFile
 
 #: Strategies under which `BatchNormalization(synchronized=True)` counts the rows of all replicas.
 SYNCHRONIZING = ("mirrored", "central_storage", "multi_worker_mirrored", "tpu")
+_IN_BOLD = re.compile(r"\x1b\[\d*m")
 #: What Keras asks of classes and functions that it is to find again.
 OWN_CLASSES = "Own models, layers and losses need @keras.saving.register_keras_serializable() and get_config()."
 
@@ -43,9 +45,21 @@ def build_keras_model(file: ModelFile, example: Batch, seed: int, freeze: Sequen
     except Exception as error:
         raise WorkerError(
             f"the model of {file.entrypoint} must take rows of shape {describe_shape(example[0])} "
-            f"with labels of shape {describe_shape(example[1])}. Received: {type(error).__name__}: {error}"
+            f"with labels of shape {describe_shape(example[1])}. Received: {say_error(error)}"
         ) from error
     return model
+
+
+def say_error(error: Exception) -> str:
+    r"""Return what an exception says in one line; Keras adds where in its calls that was, and sets some of it in bold.
+
+    >>> said = "Exception encountered when calling Dense.call().\n\nNo room.\n\nArguments received by Dense.call():\n"
+    >>> say_error(ValueError(said))
+    'ValueError: No room.'
+    """
+    said = _IN_BOLD.sub("", str(error)).partition("\n\nArguments received by ")[0].splitlines()
+    telling = [line.strip() for line in said if line and not line.startswith("Exception encountered when calling ")]
+    return f"{type(error).__name__}: {' '.join(telling)}"
 
 
 def describe_shape(example: Any) -> str:
