@@ -82,17 +82,18 @@ def follow(
 
 
 def follow_rank(
-    folder: JobFolder, rank: int, *, on_line: Callable[[str], None] = _ignore, poll_s: float = 0.2
+    folder: JobFolder, rank: int, *, on_line: Callable[[str], None] = _ignore, offset: int = 0, poll_s: float = 0.2
 ) -> JobResult | None:
     """Follow one rank of a job until it is ready; return the result of the job where that is over before.
 
     Args:
         folder: The job.
         rank: Number of the process.
-        on_line: Takes each line of the rank's own log that a person needs, those of earlier attempts first.
+        on_line: Takes each line of the rank's own log that a person needs.
+        offset: Bytes of that log to leave out, such as those of earlier attempts.
         poll_s: Seconds between two looks.
     """
-    tail, chatter = LogTail(folder.rank_log(rank)), Chatter()
+    tail, chatter = LogTail(folder.rank_log(rank), offset), Chatter()
     leased_at = time.monotonic() - _LEASE_EVERY_S
     while True:
         leased_at = _renew(folder, leased_at)
@@ -106,9 +107,10 @@ def follow_rank(
         time.sleep(poll_s)
 
 
-def log_size(folder: JobFolder) -> int:
-    """Return how many bytes the merged log has."""
-    return folder.merged_log.stat().st_size if folder.merged_log.exists() else 0
+def log_size(folder: JobFolder, rank: int | None = None) -> int:
+    """Return how many bytes the merged log has, or the log of a rank."""
+    path = folder.merged_log if rank is None else folder.rank_log(rank)
+    return path.stat().st_size if path.exists() else 0
 
 
 def raise_for(result: JobResult) -> None:

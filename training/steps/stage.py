@@ -11,7 +11,7 @@ from typing import Any
 from training.errors import LaunchError
 from training.plan.ranks import name_stage, rank_stage
 from training.run.folder import JobFolder
-from training.run.follow import follow_rank, raise_for
+from training.run.follow import follow_rank, log_size, raise_for
 from training.run.standing import Standing, read_standing
 from training.run.turn import call_turn, read_turn
 from training.steps.context import StepContext
@@ -44,8 +44,9 @@ def start_stage(ctx: StepContext, stage: int) -> dict[str, Any]:
         call_turn(folder, rank)
         _await_ready(ctx, folder, stage)
     else:
+        seen = log_size(folder, rank)  # what earlier attempts left
         start_training(ctx, turn=rank)
-        _await_ready(ctx, folder, stage)
+        _await_ready(ctx, folder, stage, offset=seen)
     return {"stage": stage, "rank": rank}
 
 
@@ -62,9 +63,9 @@ def check_turn(called: int | None, stage: int) -> None:
         )
 
 
-def _await_ready(ctx: StepContext, folder: JobFolder, stage: int) -> None:
+def _await_ready(ctx: StepContext, folder: JobFolder, stage: int, offset: int = 0) -> None:
     ctx.log(f"Bringing up {name_stage(stage)}, a process of the gang that will train. Its log:")
-    result = follow_rank(folder, rank_stage(stage), on_line=ctx.log)
+    result = follow_rank(folder, rank_stage(stage), on_line=ctx.log, offset=offset)
     if result is not None:
         raise_for(result)
     ctx.log(f"{name_stage(stage)} is up. It computes together with the others in the task that trains.")

@@ -4,6 +4,7 @@ import pytest
 
 from training.errors import LaunchError
 from training.run.folder import RunFolder
+from training.run.follow import follow_rank, log_size
 from training.run.job import JobResult, JobState
 from training.spec.loader import pipeline_from_mapping
 from training.steps.context import StepContext
@@ -52,3 +53,18 @@ def test_an_order_with_a_gap_is_refused():
         LaunchError, match=r"stage 2 must come after stage 1. Received: a pipeline in which stage 1 was"
     ):
         check_turn(1, 2)
+
+
+def test_a_stage_tells_its_own_log_without_that_of_earlier_attempts(tmp_path):
+    folder = RunFolder.of("p-1", tmp_path).job("train")
+    log, lines = folder.rank_log(2), []
+    log.parent.mkdir(parents=True)
+    log.write_text("of the first attempt\n")
+    seen = log_size(folder, 2)
+    with log.open("a") as stream:
+        stream.write("I0000 00:00:1796252811.82   25463 grpc_server_lib.cc:464] Started server\nserves\n")
+    JobResult(state=JobState.FAILED, started_at=0, ended_at=1).write(folder.result)
+
+    assert follow_rank(folder, 2, on_line=lines.append, offset=seen).state is JobState.FAILED
+    assert lines == ["serves"]
+    assert log_size(folder, 1) == 0
