@@ -67,6 +67,7 @@ class AsynchronousFit:
     def _train_epoch(self, epoch: int, batches: Iterator[Any], steps: int) -> None:
         self._model.reset_metrics()
         self._callbacks.on_epoch_begin(epoch)
+        # Reading also waits for what was written to the servers, which functions may overtake (shims/awaited_writes).
         self._sums = [np.asarray(variable.numpy(), np.float64) for variable in self._metrics]
         for batch in range(steps):
             self._callbacks.on_train_batch_begin(batch)
