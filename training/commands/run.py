@@ -105,11 +105,16 @@ def _describe(folder: RunFolder, outcome: PipelineOutcome) -> dict[str, Any]:
 
 def _summarise(folder: RunFolder, outcome: PipelineOutcome) -> str:
     described = _describe(folder, outcome)
-    metrics = "  ".join(f"{name} {value:.4g}" for name, value in described["metrics"].items()) or "none"
+    metrics = "  ".join(f"{name} {_render(value)}" for name, value in described["metrics"].items()) or "none"
     registered = described["registered"]
     model = described["model_path"] or "none"
     version = f"\nregistered  {registered['model']} version {registered['version']}" if registered else ""
     return f"run         {folder.run_id}: {outcome.state}\nmetrics     {metrics}\nmodel       {model}{version}"
+
+
+def _render(value: float | None) -> str:
+    """Return a metric as it is read; JSON has no number for one that is none, and says null."""
+    return "nan" if value is None else f"{value:.4g}"
 
 
 def _fail(error: BaseException, folder: RunFolder) -> NoReturn:
