@@ -5,7 +5,7 @@ import pytest
 from gluon_tasks import SINGLE
 from teams import BATCH, GLUON_GANGS
 from test_gluon import newest
-from test_laws import largest_difference, largest_relative_difference
+from test_laws import RELATIVE_TOLERANCE, largest_difference, largest_relative_difference
 
 from training.checkpoints.tensors import read_tensors
 from training.data.batches import order_epoch
@@ -31,8 +31,9 @@ def test_weights_and_optimizer_are_those_of_one_process(gluon, several, name, la
     """K21, K32: gradients are scaled by the global batch, of as many steps, whatever the number of ranks."""
     alone, together = newest(gluon, SINGLE, name), newest_of(several, name)
     label = name if name != "user" else "user file"
-    law_table[str(GLUON_GANGS[several.team]), label] = largest_relative_difference(together, alone)
+    difference = law_table[str(GLUON_GANGS[several.team]), label] = largest_relative_difference(together, alone)
     assert largest_difference(alone, together) < TOLERANCE
+    assert difference < RELATIVE_TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["momentum", "user"])

@@ -39,9 +39,10 @@ def build_loss(smoothing=0.0):
 
 
 def build_trainer(params, rate=0.1):
-    """Return a trainer with a schedule."""
+    """Return a trainer with a schedule, which halves gradients."""
     schedule = mx.lr_scheduler.FactorScheduler(step=4, factor=0.9, base_lr=rate)
-    return gluon.Trainer(params, "sgd", {"momentum": 0.9, "lr_scheduler": schedule}, kvstore="device")
+    options = {"momentum": 0.9, "lr_scheduler": schedule, "rescale_grad": 0.5}
+    return gluon.Trainer(params, "sgd", options, kvstore="device")
 
 
 def build_metrics():

@@ -90,7 +90,7 @@ class DistAsync(ReplicaOfStore):
 
     def update(self, trainers: Sequence[Any], global_batch_size: int) -> None:
         """Have the servers update by the gradients of this rank, and take what they have by then."""
-        store, scale = self.ranks.store, 1.0 / global_batch_size
+        store, scale = self.ranks.store, self._trainer._scale / global_batch_size
         for index, parameter in iter_trained(self._trainer):
             # A copy: the store writes what it is asked for into the array that was pushed last.
             store.push(self._first + index, parameter.grad() * scale, priority=-index)
