@@ -53,6 +53,7 @@ format: setup-dev ## Format the code and mend what ruff can mend
 
 bench: setup-dev ## Run the benchmarks
 	@$(BIN)/python -m tests.benchmarks.step_time
+	@$(BIN)/python -m tests.benchmarks.block_step
 
 bench-pipeline: setup-dev ## Time a model in two stages against the unsplit one, both schedules (some 5 minutes)
 	@$(BIN)/python -m tests.benchmarks.pipeline_step

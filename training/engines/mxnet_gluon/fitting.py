@@ -15,7 +15,13 @@ from training.engines.mxnet_gluon.fine_tuning import copy_weights, describe_froz
 from training.engines.mxnet_gluon.gluon_model import GluonModel, build_gluon_model
 from training.engines.mxnet_gluon.learning_rate import scale_learning_rate
 from training.engines.mxnet_gluon.parameters import read_parameters
-from training.engines.mxnet_gluon.runtime import list_versions, name_contexts, prepare_seeds, seed_step
+from training.engines.mxnet_gluon.runtime import (
+    list_versions,
+    name_contexts,
+    prepare_contexts,
+    prepare_seeds,
+    seed_step,
+)
 from training.engines.mxnet_gluon.strategies import start_strategy
 from training.engines.mxnet_gluon.strategies.strategy import Share
 from training.engines.mxnet_gluon.symbols import choose_form
@@ -43,6 +49,7 @@ def train(ctx: RankContext) -> None:
         InfrastructureError: A checkpoint or the model could not be written.
     """
     spec = PipelineSpec.model_validate(ctx.payload["spec"])
+    prepare_contexts(ctx.devices)
     prepare_seeds(spec.train.seed)
     strategy = start_strategy(spec.train.strategy, ctx)
     take_sigterm_back()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -11,6 +12,18 @@ import numpy as np
 from training.errors import PreflightError
 
 _SEEDS = 2**31 - 1
+
+
+#: MXNet reads them once, when it first draws or trains. Operators of all contexts of the CPU take turns with the same
+#: few (4) scratch arrays, and what is done in bulk takes many of them at once, so that contexts would wait for one
+#: another. GPUs have their own. https://mxnet.apache.org/versions/1.9.1/api/faq/env_var
+_APART = {"MXNET_CPU_TEMP_COPY": "24", "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "1"}
+
+
+def prepare_contexts(count: int) -> None:
+    """Let `count` contexts of the CPU work at the same time; to be called before anything is computed."""
+    if count > 1 and not mx.context.num_gpus():
+        os.environ.update({name: value for name, value in _APART.items() if name not in os.environ})
 
 
 def prepare_seeds(seed: int) -> None:
