@@ -8,6 +8,7 @@ from typing import Any
 
 from training.errors import Problem, SpecError
 from training.names import say_nearest
+from training.spec.wording import list_words
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -45,6 +46,35 @@ def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any], 
             field=field, message=f"must give {name}, which {shown} has no default for. Received: {sorted(arguments)}."
         )
         for name in missing
+    ]
+    if problems:
+        raise SpecError(problems)
+
+
+def check_taken(functions: Mapping[str, Callable[..., Any]], arguments: Mapping[str, Any], *, field: str) -> None:
+    """Check that each of `arguments` is taken by one of the user's functions at least.
+
+    Args:
+        functions: By name, the one first that the arguments are mostly for.
+        arguments: What the spec gives.
+        field: Field of the spec that gives them.
+
+    Raises:
+        SpecError: Some are taken by none; holds the signatures and the nearest known names.
+    """
+    taken = {name for function in functions.values() for name in choose_arguments(function, arguments)}
+    signatures = {name: inspect.signature(function) for name, function in functions.items()}
+    first = next(iter(signatures))
+    shown = list_words(f"{name}{one}" for name, one in signatures.items() if one.parameters or name == first)
+    known = [p.name for one in signatures.values() for p in one.parameters.values() if p.kind in _BY_NAME]
+    problems = [
+        Problem(
+            field=f"{field}.{name}",
+            message=f"must be a parameter of {shown}. Received: {name}.",
+            remedy=say_nearest(name, known),
+        )
+        for name in arguments
+        if name not in taken
     ]
     if problems:
         raise SpecError(problems)

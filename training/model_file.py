@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from training.arguments import check_arguments, choose_arguments
+from training.arguments import check_arguments, check_taken, choose_arguments
 from training.entrypoint import Entrypoint, get_function, import_entrypoint, parse_entrypoint
 from training.errors import spec_error
 from training.spec.pipeline import BUILD_DATASET, ModelSpec
@@ -17,6 +17,8 @@ from training.spec.pipeline import BUILD_DATASET, ModelSpec
 BUILD_MODEL = "build_model"
 #: What may stand beside it: `build_callbacks` of a Keras file; the others of a Gluon file.
 COMPANIONS = ("build_callbacks", "build_loss", "build_trainer", "build_metrics")
+#: What blocks and losses of Gluon, and models and layers of Keras have: they can be called too, but with rows.
+_OF_BLOCKS = ("collect_params", "trainable_weights")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,30 +82,33 @@ def load_model_file(model: ModelSpec, base_dir: Path) -> ModelFile:
     entrypoint = parse_model_entrypoint(model, base_dir)
     module = import_entrypoint(entrypoint)
     build = get_function(module, BUILD_MODEL, entrypoint)
-    if not callable(build):
-        raise spec_error("model.entrypoint", f"{BUILD_MODEL} must be a function. Received: a {type(build).__name__}.")
-    companions = {name: _find_companion(module, name) for name in COMPANIONS}
-    others = [function for function in companions.values() if function]
-    taken = {name for function in others for name in choose_arguments(function, model.params)}
-    own = {*choose_arguments(build, model.params), *(name for name in model.params if name not in taken)}
-    given = {name: value for name, value in model.params.items() if name in own}
-    check_arguments(build, given, field="model.params", called=BUILD_MODEL)
+    build = _require_function(build, BUILD_MODEL, model)
+    companions = {name: _find_companion(module, name, model) for name in COMPANIONS}
+    others = {name: function for name, function in companions.items() if function}
+    check_taken({BUILD_MODEL: build, **others}, model.params, field="model.params")
+    check_arguments(build, choose_arguments(build, model.params), field="model.params", called=BUILD_MODEL)
     return ModelFile(
         entrypoint=model.entrypoint,
         path=entrypoint.path,
         build=build,
         params=dict(model.params),
-        **{name: _bind(function, name, model) for name, function in companions.items() if function},
-        build_dataset=_find_companion(module, BUILD_DATASET),
+        **{name: _bind(function, name, model) for name, function in others.items()},
+        build_dataset=_find_companion(module, BUILD_DATASET, model),
     )
 
 
-def _find_companion(module: ModuleType, name: str) -> Callable[..., Any] | None:
+def _find_companion(module: ModuleType, name: str, model: ModelSpec) -> Callable[..., Any] | None:
     """Return the function `name` of the file, or None where there is none."""
     function = getattr(module, name, None)
-    if function is not None and not callable(function):
-        raise spec_error("model.entrypoint", f"{name} must be a function. Received: a {type(function).__name__}.")
-    return function
+    return None if function is None else _require_function(function, name, model)
+
+
+def _require_function(value: object, name: str, model: ModelSpec) -> Callable[..., Any]:
+    """Return `value`, which may be whatever makes something when it is called: a class does, a block does not."""
+    if callable(value) and not any(hasattr(type(value), attribute) for attribute in _OF_BLOCKS):
+        return value
+    message = f"{name} of {model.entrypoint} must be a function. Received: a {type(value).__name__}."
+    raise spec_error("model.entrypoint", message, f"Write: def {name}(): return ….")
 
 
 def _bind(function: Callable[..., Any], name: str, model: ModelSpec) -> Callable[..., Any]:

@@ -10,6 +10,15 @@ MISTAKEN_FILES = {
         "import mxnet as mx\ndef build_model(): return mx.sym.var('data')",
         "Wrap the symbol: gluon.SymbolBlock(symbol, inputs).",
     ),
+    "no_function": (
+        "from mxnet.gluon import nn\nbuild_model = nn.Dense(10)",
+        "model.entrypoint: build_model of {file} must be a function. Received: a Dense. "
+        "Write: def build_model(): return ….",
+    ),
+    "no_loss_function": (
+        "from mxnet import gluon\ndef build_model(): return gluon.nn.Dense(10)\nbuild_loss = gluon.loss.L2Loss()",
+        "build_loss of {file} must be a function. Received: a L2Loss.",
+    ),
     "wrong_shape": (
         "from mxnet.gluon import nn\ndef build_model(): return nn.Dense(10, in_units=3)",
         "must take rows of shape [64] (float32)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from training.entrypoint import find_file
@@ -13,6 +13,7 @@ from training.names import say_nearest
 from training.spec.dataset_rules import find_dataset_problems
 from training.spec.file import PipelineFile
 from training.spec.pipeline import BUILD_DATASET, DataSpec
+from training.spec.wording import list_words
 from training.steps.imports import list_imports
 
 
@@ -63,7 +64,7 @@ def _check_source(path: Path, entrypoint: str, params: tuple[str, ...], data: Da
     if BUILD_MODEL not in names and "*" not in names:
         message = f"must have a function {BUILD_MODEL}. Received: {entrypoint}, which has none."
         return (Problem(field="model.entrypoint", message=message, remedy=f"Add: def {BUILD_MODEL}(**params)."),)
-    others = [names[name] for name in COMPANIONS if name in names]
+    others = {name: names[name] for name in COMPANIONS if name in names}
     problems = _check_params(names.get(BUILD_MODEL), others, params)
     return problems if data is None else (*problems, *_check_dataset(names, entrypoint, data))
 
@@ -91,16 +92,21 @@ def _top_level_names(tree: ast.Module) -> dict[str, ast.AST]:
     return names
 
 
-def _check_params(function: ast.AST | None, others: Sequence[ast.AST], params: tuple[str, ...]) -> tuple[Problem, ...]:
+def _check_params(
+    function: ast.AST | None, others: Mapping[str, ast.AST], params: tuple[str, ...]
+) -> tuple[Problem, ...]:
     """Return a problem for each parameter that no function of the file takes."""
-    known, taken = _list_parameters(function), [_list_parameters(other) for other in others]
-    if known is None or None in taken:
+    known = {BUILD_MODEL: _list_parameters(function)}
+    known |= {name: _list_parameters(other) for name, other in others.items()}
+    if None in known.values():
         return ()
-    every = {*known, *(name for names in taken for name in names or ())}
+    takers = {name: own for name, own in known.items() if own or name == BUILD_MODEL}
+    every = {name for own in takers.values() for name in own or ()}
+    shown = list_words(f"{name}({', '.join(own or ())})" for name, own in takers.items())
     return tuple(
         Problem(
             field=f"model.params.{name}",
-            message=f"must be a parameter of {BUILD_MODEL}({', '.join(known)}).",
+            message=f"must be a parameter of {shown}.",
             remedy=say_nearest(name, every),
         )
         for name in params

@@ -56,6 +56,11 @@ def test_shipped_and_uninstalled_modules_pass(tmp_path):
         ("def build_model(:", {}, ["model.entrypoint", "line 1"]),
         ("def build(): ...", {}, ["must have a function build_model"]),
         ("def build_model(width=1): ...", {"widht": 2}, ["model.params.widht", "Did you mean 'width'?"]),
+        (
+            "def build_model(width=1): ...\ndef build_loss(): ...\ndef build_trainer(params, rate=1): ...",
+            {"rat": 2},
+            ["must be a parameter of build_model(width) or build_trainer(params, rate). Did you mean 'rate'?"],
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_field(tmp_path, text, params, words):
