@@ -223,6 +223,15 @@ def test_defaults_go_by_the_labels(gluon):
         assert gluon.chief.of(f"{SINGLE}/{name}", "step")[-1].metrics["learning_rate"] == pytest.approx(0.001)
 
 
+def test_metric_whose_reset_goes_by_its_settings(gluon):
+    """Of two classes; what the metric counts in is found without its settings being lost."""
+    (metrics,) = gluon.metrics(f"{SINGLE}/plain")
+    wrong = 1 - metrics["val_accuracy"]
+    assert 0 < wrong < 0.5
+    assert 0 < metrics["val_overlap"] < metrics["val_accuracy"]
+    assert 0 < metrics["val_pcc"] < 1
+
+
 def test_hybridized_or_not_it_trains_the_same(gluon):
     assert largest_difference(newest(gluon, SINGLE, "adam"), newest(gluon, SINGLE, "debugged")) < TOLERANCE
 

@@ -108,19 +108,29 @@ def recompute(metric: Any) -> None:
 
 
 def find_counters(metric: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the numbers that a metric counts in, as owner and attribute: those that its `reset` sets."""
+    """Yield the numbers that a metric counts in, as owner and attribute: those that its `reset` sets.
+
+    One after another: `reset` may go by the others, which are settings (`np.zeros((self.classes, self.classes))`).
+    """
     owners = [metric, *(value for value in vars(metric).values() if hasattr(value, "__dict__") and not callable(value))]
-    found = [(owner, name) for owner in owners for name, value in vars(owner).items() if _is_number(value)]
-    before = [getattr(owner, name) for owner, name in found]
-    for owner, name in found:
-        setattr(owner, name, _MARK)
+    for owner in owners:
+        for name in [name for name, value in vars(owner).items() if _is_number(value)]:
+            if _is_reset(metric, owner, name):
+                yield owner, name
+
+
+def _is_reset(metric: Any, owner: Any, name: str) -> bool:
+    """Return whether `reset` sets a number. What it fails with, or leaves as it was, is a setting."""
+    before = getattr(owner, name)
+    setattr(owner, name, _MARK)
     try:
         metric.reset()
+    except Exception:  # whatever the user's code raises that was given a number that makes no sense
+        return False
+    else:
+        return bool(getattr(owner, name) != _MARK)
     finally:
-        counters = [pair for pair in found if getattr(*pair) != _MARK]
-        for (owner, name), value in zip(found, before, strict=True):
-            setattr(owner, name, value)
-    yield from counters
+        setattr(owner, name, before)
 
 
 def _is_number(value: object) -> bool:
