@@ -23,6 +23,11 @@ MISTAKEN_FILES = {
         "from mxnet.gluon import nn\ndef build_model(): return nn.Dense(10, in_units=3)",
         "must take rows of shape [64] (float32)",
     ),
+    "few_classes": (
+        "from mxnet.gluon import nn\ndef build_model(): return nn.Dense(5)",
+        "must return a number for each class, and whole-number labels must be classes from 0 on. "
+        "Received: 5 outputs for labels 0 to 9.",
+    ),
     "mean_of_loss": (
         "from mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\n"
         "def build_loss(): return lambda outputs, labels: outputs.mean()",

@@ -58,7 +58,7 @@ def build_gluon_model(file: ModelFile, dataset: Dataset, seed: int, freeze: Sequ
     loss = build_loss(file, dataset)
     frozen = freeze_blocks(net, freeze)
     try:
-        _call_once(net, loss, dataset, file.entrypoint)
+        _call_once(net, loss, dataset, file)
     except SpecError:
         raise
     except Exception as error:
@@ -149,13 +149,16 @@ def check_block(net: object, entrypoint: str) -> None:
     raise spec_error("model.entrypoint", message, remedy)
 
 
-def _call_once(net: Any, loss: Any, dataset: Dataset, entrypoint: str) -> None:
+def _call_once(net: Any, loss: Any, dataset: Dataset, file: ModelFile) -> None:
     """Call block and loss on a few rows, which makes all shapes known; nothing learns from it."""
+    entrypoint = file.entrypoint
     context = mx.cpu(0)
     x, y = (make_array(np.asarray(array[:_FEW_ROWS]), context) for array in (dataset.x, dataset.y))
     outputs = net(x)
     if not isinstance(outputs, mx.nd.NDArray) or not outputs.shape or outputs.shape[0] != len(x):
         raise spec_error("model.entrypoint", f"the block of {entrypoint} must return one array with an entry a row.")
+    if file.build_loss is None and defaults.is_classification(dataset.y.dtype):
+        _check_classes(outputs.shape[-1], dataset, entrypoint)
     losses = loss(outputs, y)
     if not isinstance(losses, mx.nd.NDArray) or losses.shape != (len(x),):
         shape = getattr(losses, "shape", type(losses).__name__)
@@ -166,6 +169,21 @@ def _call_once(net: Any, loss: Any, dataset: Dataset, entrypoint: str) -> None:
             "Leave the mean over rows to Ganger.",
         )
     mx.nd.waitall()
+
+
+def _check_classes(outputs: int, dataset: Dataset, entrypoint: str) -> None:
+    """Check that the default loss has an output for each label: MXNet takes the nearest one where there is none."""
+    lowest, highest = int(np.min(dataset.y)), int(np.max(dataset.y))
+    if dataset.manifest.validation_rows:
+        held_out = dataset.validation_y
+        lowest, highest = min(lowest, int(np.min(held_out))), max(highest, int(np.max(held_out)))
+    if not 0 <= lowest <= highest < outputs:
+        raise spec_error(
+            "model.entrypoint",
+            f"the block of {entrypoint} must return a number for each class, and whole-number labels must be classes "
+            f"from 0 on. Received: {outputs} outputs for labels {lowest} to {highest}.",
+            "Where labels are no classes, say what the loss is in build_loss.",
+        )
 
 
 def _take_apart(metrics: Sequence[Any], file: ModelFile) -> Any:
