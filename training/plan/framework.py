@@ -17,10 +17,22 @@ def choose_framework(imports: Collection[str]) -> Framework:
     >>> choose_framework({"mxnet.gluon", "numpy"}), choose_framework({"horovod.mxnet"}), choose_framework({"numpy"})
     ('mxnet', 'mxnet', 'tensorflow')
     """
-    parts = {name: name.split(".") for name in imports}
-    others = any(part[0] in ("tensorflow", "keras") or "tensorflow" in part[:2] for part in parts.values())
-    ours = any(part[0] == "mxnet" or part[:2] == ["horovod", "mxnet"] for part in parts.values())
-    return "mxnet" if ours and not others else "tensorflow"
+    return "mxnet" if list_frameworks(imports) == {"mxnet"} else "tensorflow"
+
+
+def list_frameworks(imports: Collection[str]) -> set[Framework]:
+    """Return the frameworks among the modules that a file imports.
+
+    >>> sorted(list_frameworks({"keras", "horovod.mxnet", "numpy"}))
+    ['mxnet', 'tensorflow']
+    """
+    found: set[Framework] = set()
+    for part in (name.split(".") for name in imports):
+        if part[0] in ("tensorflow", "keras") or "tensorflow" in part[:2]:
+            found.add("tensorflow")
+        if part[0] == "mxnet" or part[:2] == ["horovod", "mxnet"]:
+            found.add("mxnet")
+    return found
 
 
 def choose_environment(spec: PipelineSpec) -> Framework:

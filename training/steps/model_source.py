@@ -10,9 +10,10 @@ from training.entrypoint import find_file
 from training.errors import Problem, SpecError
 from training.model_file import BUILD_MODEL, COMPANIONS, parse_model_entrypoint
 from training.names import say_nearest
+from training.plan.framework import choose_environment, list_frameworks
 from training.spec.dataset_rules import find_dataset_problems
 from training.spec.file import PipelineFile
-from training.spec.pipeline import BUILD_DATASET, DataSpec
+from training.spec.pipeline import BUILD_DATASET, DataSpec, PipelineSpec
 from training.spec.wording import list_words
 from training.steps.imports import list_imports
 
@@ -32,7 +33,26 @@ def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
     if path is None:
         return ()
     data = file.spec.data if file.spec.builds_dataset else None
-    return _check_source(path, model.entrypoint, tuple(model.params), data)
+    return (
+        *_check_framework(path, file.spec),
+        *_check_source(path, model.entrypoint, tuple(model.params), data),
+    )
+
+
+def _check_framework(path: Path, spec: PipelineSpec) -> tuple[Problem, ...]:
+    """Return a problem for a file of another framework; one that imports both, or neither, may be for ours.
+
+    Under Horovod, the file's framework is the one that trains.
+    """
+    wanted, found = choose_environment(spec), list_frameworks(list_imports(path))
+    if spec.model is None or spec.train.engine == "horovod" or not found or wanted in found:
+        return ()
+    (other,) = found
+    message = (
+        f"must be written for the framework that engine {spec.train.engine} trains. "
+        f"Received: {spec.model.entrypoint}, which imports {other} alone."
+    )
+    return (Problem(field="model.entrypoint", message=message, remedy=f"Say train.engine: {other}."),)
 
 
 def imports_mlflow(file: PipelineFile) -> bool:

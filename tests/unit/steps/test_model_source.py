@@ -6,14 +6,14 @@ from training.spec.loader import pipeline_from_mapping
 from training.steps.model_source import find_model_problems, imports_mlflow
 
 
-def make_file(folder, text, params=None, entrypoint="net.py", data=None):
+def make_file(folder, text, params=None, entrypoint="net.py", data=None, engine="tensorflow"):
     if text is not None:
         (folder / "net.py").write_text(text)
     mapping = {
         "name": "small",
         "data": data or {"source": "digits"},
         "model": {"entrypoint": entrypoint, "params": params or {}},
-        "train": {"engine": "tensorflow"},
+        "train": {"engine": engine},
     }
     return pipeline_from_mapping(mapping, folder)
 
@@ -111,3 +111,25 @@ def test_build_dataset_is_looked_for_where_the_rows_come_from_it(tmp_path, text,
     assert len(problems) == len(words)
     assert all(word in problem for word, problem in zip(words, problems, strict=True)), problems
     assert problems_of(tmp_path, build) == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "text", "other"),
+    [
+        ("mxnet", "import tensorflow as tf", "tensorflow"),
+        ("mxnet", "from keras import layers", "tensorflow"),
+        ("tensorflow", "from mxnet.gluon import nn", "mxnet"),
+    ],
+)
+def test_a_file_of_the_other_framework_is_told(tmp_path, engine, text, other):
+    (problem,) = problems_of(tmp_path, f"{text}\ndef build_model(): ...", engine=engine)
+
+    assert problem == (
+        f"model.entrypoint: must be written for the framework that engine {engine} trains. "
+        f"Received: net.py, which imports {other} alone. Say train.engine: {other}."
+    )
+
+
+@pytest.mark.parametrize("text", ["import mxnet, keras", "import numpy", "import mxnet"])
+def test_a_file_that_may_be_of_its_framework_passes(tmp_path, text):
+    assert problems_of(tmp_path, f"{text}\ndef build_model(): ...", engine="mxnet") == []
