@@ -55,7 +55,8 @@ MISTAKEN_FILES = {
     ),
 }
 
-
+#: Model files whose metrics are computed by hand, and their rows: five steps an epoch, and more held out than a batch.
+MEASURED = {"measured_classes": "binary", "measured_numbers": "numbered"}
 KEEPING = {"every_steps": 5, "keep": 20}
 LAYERS = {"hidden": [64, 32]}
 TUNED = {"params": LAYERS, "epochs": 1, "freeze": ["hidden*"]}
@@ -73,8 +74,17 @@ def list_common(site, team):
     how = TEAMS_OF_ALL[team]
     if how.strategy != "model_parallel":
         yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered", checkpoint={"every_steps": 3, "keep": 9})
+        yield from list_measured(site, team)
     outlier = {"batch_size": 9 if how.workers == 3 else 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
     yield site.payload(team, "outlier", "gluon/line.py", dataset="outlier", **outlier)
+
+
+def list_measured(site, team):
+    """Return the trainings that are looked at for their metrics alone."""
+    for kind, dataset in MEASURED.items():
+        payload = {"entrypoint": f"gluon/{kind}.py", "dataset": dataset, "checkpoint": {"every_steps": 4, "keep": 9}}
+        yield site.payload(team, kind, **payload)
+        yield resumed(site, team, f"{kind}_resumed", 8, kind, **payload)
 
 
 def resumed(site, team, name, step, of, *args, **more):
@@ -118,6 +128,7 @@ def list_of_gang(site, team):
     """Return the trainings of a gang of several processes."""
     yield from list_common(site, team)
     yield site.payload(team, "seeded", "gluon/seeded.py", dataset="binary", epochs=1)
+    yield site.payload(team, "uneven", "gluon/uneven.py", dataset="numbered", epochs=1)
     if "horovod" in team:
         yield site.payload(team, "fp16", GLUON_MLP, params=LAYERS | MOMENTUM, compression="fp16")
 
@@ -130,6 +141,7 @@ def list_asynchronous(site, team):
     yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=LAYERS | MOMENTUM)
     outlier = {"batch_size": 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
     yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered")
+    yield from list_measured(site, team)
     if TEAMS_OF_ALL[team].workers == 1:
         yield site.payload(team, "outlier", "gluon/line.py", dataset="outlier", **outlier)
 

@@ -9,7 +9,7 @@ import mxnet as mx
 import numpy as np
 
 from training.engines.agreement import share_from_chief
-from training.engines.mxnet_gluon.epoch_metrics import EpochMetrics
+from training.engines.mxnet_gluon.epoch_metrics import EpochMetrics, describe_uncounted
 from training.engines.mxnet_gluon.feeding import Rows, feed_rank
 from training.engines.mxnet_gluon.fine_tuning import copy_weights, describe_frozen, read_weights
 from training.engines.mxnet_gluon.gluon_model import GluonModel, build_gluon_model
@@ -86,6 +86,8 @@ def make_trainee(job: TrainingJob) -> Trainee:
     frozen = describe_frozen(model.net, wanted.freeze)
     if frozen:
         job.log(f"frozen: {frozen}")
+    for line in describe_uncounted(model.metrics):
+        job.log(line)
     job.strategy.place(model.net, job.spec.train)
     trainers = job.strategy.make_trainers(model.net, model.optimizer)
     return Trainee(model=model, trainers=trainers, metrics=EpochMetrics(model.metrics))

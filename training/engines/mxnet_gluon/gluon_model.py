@@ -15,6 +15,7 @@ from training.engines.mxnet_gluon import defaults
 from training.engines.mxnet_gluon.feeding import make_array
 from training.engines.mxnet_gluon.fine_tuning import freeze_blocks
 from training.engines.mxnet_gluon.parameters import iter_parameters
+from training.engines.mxnet_gluon.row_metrics import count_by_rows
 from training.engines.mxnet_gluon.runtime import prepare_seeds
 from training.errors import SpecError, WorkerError, spec_error
 from training.model_file import BUILD_MODEL, ModelFile
@@ -102,7 +103,7 @@ def build_loss(file: ModelFile, dataset: Dataset) -> Any:
 
 
 def build_metrics(file: ModelFile, dataset: Dataset) -> list[Any]:
-    """Return the metrics of the file, or the defaults, composite ones taken apart.
+    """Return the metrics of the file, or the defaults, composite ones taken apart, as they count rows.
 
     Raises:
         SpecError: `build_metrics` returned something else, or two of one name.
@@ -191,7 +192,7 @@ def _take_apart(metrics: Sequence[Any], file: ModelFile) -> Any:
         if isinstance(metric, mx.metric.CompositeEvalMetric):
             yield from _take_apart(metric.metrics, file)
         elif isinstance(metric, mx.metric.EvalMetric):
-            yield metric
+            yield count_by_rows(metric)
         else:
             raise _refuse("build_metrics", file, "one mxnet.metric.EvalMetric or a list of them", metric)
 
