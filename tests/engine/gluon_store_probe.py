@@ -15,7 +15,7 @@ def receive():
     updates = StoreUpdates(servers=1)
     updates.set_optimizer(mx.optimizer.Adam())
     matrix = mx.nd.ones((SLOW, SLOW))
-    for part in (0, 1, WEIGHT):
+    for part in (WEIGHT, 0, 1):
         memory = np.full(NUMBERS, 2.0, np.float32)
         received, stored = mx.nd.from_numpy(memory[:], zero_copy=True), mx.nd.zeros(NUMBERS)
         mx.nd.waitall()

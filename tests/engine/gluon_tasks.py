@@ -47,11 +47,17 @@ MISTAKEN_FILES = {
         "def build_metrics(): return [mx.metric.Accuracy(), mx.metric.Accuracy()]",
         "metrics with different names, none of them `loss`",
     ),
+    "gathering_optimizer": (
+        "import mxnet as mx\nfrom mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\n"
+        "def build_trainer(params): return mx.optimizer.LBSGD(batch_scale=4)",
+        "LBSGD must have a batch_scale of 1: MXNet loses gradients that it gathers over batches. Received: 4.",
+    ),
     "odd_optimizer": (
         "import mxnet as mx\nfrom mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\n"
         "class Odd(mx.optimizer.SGD):\n def create_state(self, index, weight): return {'a': weight}\n"
         "def build_trainer(params): return Odd(learning_rate=0.1)",
-        "an optimizer must remember nothing but arrays, so that it can be saved. Received: a dict",  # K38
+        "Odd.create_state must return arrays and numbers, None, or lists and tuples of them, so that they can be "
+        "saved. Received: a dict.",  # K38
     ),
 }
 
@@ -75,6 +81,7 @@ def list_common(site, team):
     if how.strategy != "model_parallel":
         yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered", checkpoint={"every_steps": 3, "keep": 9})
         yield from list_measured(site, team)
+        yield from list_remembering(site, team)
     outlier = {"batch_size": 9 if how.workers == 3 else 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
     yield site.payload(team, "outlier", "gluon/line.py", dataset="outlier", **outlier)
 
@@ -85,6 +92,13 @@ def list_measured(site, team):
         payload = {"entrypoint": f"gluon/{kind}.py", "dataset": dataset, "checkpoint": {"every_steps": 4, "keep": 9}}
         yield site.payload(team, kind, **payload)
         yield resumed(site, team, f"{kind}_resumed", 8, kind, **payload)
+
+
+def list_remembering(site, team):
+    """Return trainings with an optimizer that remembers all that can be saved, undisturbed and resumed."""
+    payload = {"entrypoint": "gluon/own_optimizer.py", "dataset": "binary", "checkpoint": {"every_steps": 4, "keep": 9}}
+    yield site.payload(team, "remembering", **payload)
+    yield resumed(site, team, "remembering_resumed", 8, "remembering", **payload)
 
 
 def resumed(site, team, name, step, of, *args, **more):
@@ -107,6 +121,9 @@ def list_of_one_process(site):
     yield from list_placed(site)
     yield from list_tuned(site)
     yield site.payload(SINGLE, "received", task="receive")
+    yield site.payload(SINGLE, "optimizers", task="optimizers")
+    for memory in ("text", "beside"):
+        yield site.payload(SINGLE, memory, "gluon/own_optimizer.py", dataset="binary", params={"memory": memory})
     yield site.payload(SINGLE, "numbers", "gluon/bare.py", dataset="numbered", epochs=1)
     yield site.payload(SINGLE, "classes", "gluon/bare.py", dataset="binary", params={"units": 2}, epochs=1)
     yield site.payload(SINGLE, "plain", "gluon/plain.py", dataset="binary", epochs=1)
@@ -142,6 +159,7 @@ def list_asynchronous(site, team):
     outlier = {"batch_size": 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
     yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered")
     yield from list_measured(site, team)
+    yield from list_remembering(site, team)
     if TEAMS_OF_ALL[team].workers == 1:
         yield site.payload(team, "outlier", "gluon/line.py", dataset="outlier", **outlier)
 
@@ -158,6 +176,8 @@ def list_placed(site):
     for name, placement in maps.items():
         yield site.payload(team, name, GLUON_MLP, params=LAYERS, placement=placement, micro_batches=7)
     yield site.payload(team, "one_block", "gluon/rows.py", dataset="numbered")
+    for memory in ("nadam", "updates"):
+        yield site.payload(team, memory, "gluon/own_optimizer.py", dataset="binary", params={"memory": memory})
     yield site.payload(team, "tied", "gluon/tied.py", placement={"0": 0, "1": 1, "2": 1})
 
 

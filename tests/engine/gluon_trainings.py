@@ -9,6 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from gluon_optimizer_probe import resume_each
 from gluon_store_probe import receive
 
 from training.engines.mxnet_gluon.evaluation import evaluate
@@ -50,6 +51,9 @@ def do(ctx, start):
         return
     if ctx.payload["task"] == "receive":
         ctx.result({"kept": receive()})
+        return
+    if ctx.payload["task"] == "optimizers":
+        ctx.result(resume_each())
         return
     begin_from = ctx.payload.get("begin_from")
     if begin_from and ctx.is_chief:

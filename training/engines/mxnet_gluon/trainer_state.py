@@ -5,33 +5,85 @@ The same whatever the strategy: a training may go on under another one.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import mxnet as mx
 import numpy as np
 from numpy.typing import NDArray
 
+from training.engines.mxnet_gluon.optimizer_memory import (
+    check_rest,
+    check_state,
+    describe_rest,
+    iter_leaves,
+    read_leaf,
+    read_numbers,
+    replace_leaves,
+    write_leaf,
+    write_numbers,
+)
 from training.engines.mxnet_gluon.parameters import Arrays, require_same
-from training.errors import spec_error
+from training.errors import SpecError, spec_error
 
 _COUNT = "updates"
+#: Optimizers to what must not change of them.
+_BEGUN: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+
+
+def check_optimizer(optimizer: Any, *, copies: int = 1, optimizers: int = 1) -> None:
+    """Check that one of MXNet's optimizers can be trained with as it is to be.
+
+    Args:
+        optimizer: Any.
+        copies: Of the weights, each updated by itself.
+        optimizers: Of some of the parameters each.
+
+    Raises:
+        SpecError: It would not train the same weights as on one device, or be the same when resumed.
+    """
+    name = type(optimizer).__name__
+    if isinstance(optimizer, mx.optimizer.LBSGD) and optimizer.batch_scale > 1:
+        raise spec_error(
+            "model.entrypoint",
+            f"{name} must have a batch_scale of 1: MXNet loses gradients that it gathers over batches. "
+            f"Received: {optimizer.batch_scale}.",
+            "Make train.batch_size larger.",
+        )
+    if isinstance(optimizer, mx.optimizer.SGLD) and copies > 1:
+        raise _refuse_strategy(f"{name} draws numbers for each copy of the weights", f"{copies} copies")
+    if isinstance(optimizer, mx.optimizer.Nadam | mx.optimizer.LARS) and optimizers > 1:
+        raise _refuse_strategy(f"{name} counts the updates of all parameters in one number", f"{optimizers} optimizers")
 
 
 def prepare_states(trainers: Sequence[Any]) -> None:
     """Make what the optimizers remember, which they would do at the first update.
 
+    The devices of a trainer get an optimizer each. MXNet has them share one, so that each device would find the numbers
+    of Nadam as another one's update left them, and their weights would drift apart.
+
     Raises:
-        SpecError: An optimizer remembers something that is no array, and so cannot be saved (K38).
+        SpecError: An optimizer remembers something that is no array or number, and so cannot be saved (K38).
     """
     for trainer in trainers:
-        for updater, copy in _iter_updaters(trainer):
+        for copied, updater in enumerate(trainer._updaters):
+            if copied:
+                updater.optimizer = copy.deepcopy(trainer.optimizer)
+                updater.optimizer.param_dict = trainer.optimizer.param_dict
             for index, parameter in iter_trained(trainer):
-                if index not in updater.states:
-                    weight = parameter.list_data()[copy]
-                    updater.states[index] = trainer.optimizer.create_state_multi_precision(index, weight)
-                    updater.states_synced[index] = True
-                    dict(_flatten(updater.states[index], type(trainer.optimizer).__name__))
+                weight = parameter.list_data()[copied]
+                state = updater.optimizer.create_state_multi_precision(index, weight)
+                check_state(updater.optimizer, state)
+                updater.states[index], updater.states_synced[index] = state, True
+        _BEGUN[trainer.optimizer] = describe_rest(trainer.optimizer, trainer._updaters[0].states)
+
+
+def set_scale(trainer: Any, global_batch_size: int) -> None:
+    """Have the optimizers of all devices divide gradients by the rows of the batch; the trainer tells the first one."""
+    for updater in trainer._updaters:
+        updater.optimizer.rescale_grad = trainer._scale / global_batch_size
 
 
 def read_trainers(trainers: Sequence[Any], names: Mapping[int, str]) -> Arrays:
@@ -40,17 +92,21 @@ def read_trainers(trainers: Sequence[Any], names: Mapping[int, str]) -> Arrays:
     Args:
         trainers: Each of some parameters; one that updates copies on several devices is asked for the first.
         names: Of parameters, by `id`.
+
+    Raises:
+        SpecError: An optimizer has changed something that cannot be saved.
     """
     arrays: Arrays = {}
     for trainer in trainers:
-        updater, _ = next(_iter_updaters(trainer))
+        updater = trainer._updaters[0]
+        check_rest(trainer.optimizer, updater.states, _BEGUN[trainer.optimizer])
         counts = trainer.optimizer._all_index_update_counts.get(trainer._contexts[0].device_id, {})
         for index, parameter in iter_trained(trainer):
             name = f"trainer.{names[id(parameter)]}"
             arrays[f"{name}.{_COUNT}"] = np.array(counts.get(index, 0), dtype=np.int64)
-            for place, array in _flatten(updater.states[index], name):
-                arrays[place] = array.asnumpy()
-    return arrays | _read_numbers(trainers)
+            for place, leaf in iter_leaves(updater.states[index], name):
+                arrays[place] = read_leaf(leaf)
+    return arrays | _read_own_numbers(trainers)
 
 
 def write_trainers(trainers: Sequence[Any], names: Mapping[int, str], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -61,23 +117,20 @@ def write_trainers(trainers: Sequence[Any], names: Mapping[int, str], arrays: Ma
     """
     wanted = {name: array.shape for name, array in read_trainers(trainers, names).items()}
     require_same(wanted, {name: array.shape for name, array in arrays.items()})
+    numbers = {
+        name.removeprefix("optimizer."): array for name, array in arrays.items() if name.startswith("optimizer.")
+    }
     for trainer in trainers:
-        optimizer = trainer.optimizer
-        for index, parameter in iter_trained(trainer):
-            name = f"trainer.{names[id(parameter)]}"
-            count = int(arrays[f"{name}.{_COUNT}"])
-            optimizer.num_update = max(optimizer.num_update, count)
-            for (updater, _), context in zip(_iter_updaters(trainer), trainer._contexts, strict=True):
-                optimizer._all_index_update_counts.setdefault(context.device_id, {})[index] = count
-                for place, array in _flatten(updater.states[index], name):
-                    array[:] = mx.nd.array(arrays[place], ctx=array.context, dtype=arrays[place].dtype)
-        for name in list_numbers(optimizer):
-            setattr(optimizer, name, float(arrays[f"optimizer.{name}"]))
-
-
-def _iter_updaters(trainer: Any) -> Iterator[tuple[Any, int]]:
-    for copy, updater in enumerate(trainer._updaters):
-        yield updater, copy
+        for updater, context in zip(trainer._updaters, trainer._contexts, strict=True):
+            counts = updater.optimizer._all_index_update_counts.setdefault(context.device_id, {})
+            for index, parameter in iter_trained(trainer):
+                name = f"trainer.{names[id(parameter)]}"
+                counts[index] = int(arrays[f"{name}.{_COUNT}"])
+                updater.optimizer.num_update = max(updater.optimizer.num_update, counts[index])
+                state = updater.states[index]
+                leaves = [write_leaf(leaf, arrays[place]) for place, leaf in iter_leaves(state, name)]
+                updater.states[index] = replace_leaves(state, iter(leaves))
+            write_numbers(updater.optimizer, numbers)
 
 
 def iter_trained(trainer: Any) -> Iterator[tuple[int, Any]]:
@@ -87,27 +140,26 @@ def iter_trained(trainer: Any) -> Iterator[tuple[int, Any]]:
             yield index, parameter
 
 
-def _flatten(state: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if state is None:
-        return
-    if isinstance(state, mx.nd.NDArray):
-        yield name, state
-    elif isinstance(state, list | tuple):
-        for number, part in enumerate(state):
-            yield from _flatten(part, f"{name}.{number}")
-    else:
-        raise spec_error(
-            "model.entrypoint",
-            f"an optimizer must remember nothing but arrays, so that it can be saved. Received: a "
-            f"{type(state).__name__} for {name}.",
-        )
+def _read_own_numbers(trainers: Sequence[Any]) -> Arrays:
+    """Return the numbers of the optimizers, of which trainers of some parameters each must have the same.
+
+    Raises:
+        SpecError: They differ.
+    """
+    first, *others = (read_numbers(trainer.optimizer) for trainer in trainers)
+    for other in others:
+        for name, array in first.items():
+            if not np.array_equal(array, other[name], equal_nan=True):
+                optimizer = type(trainers[0].optimizer).__name__
+                raise _refuse_strategy(
+                    f"{optimizer} counts the updates of all parameters in {name}", f"{len(trainers)} optimizers"
+                )
+    return {f"optimizer.{name}": array for name, array in first.items()}
 
 
-def _read_numbers(trainers: Sequence[Any]) -> Arrays:
-    optimizer = trainers[0].optimizer
-    return {f"optimizer.{name}": np.array(getattr(optimizer, name)) for name in list_numbers(optimizer)}
-
-
-def list_numbers(optimizer: Any) -> list[str]:
-    """Return the names of what an optimizer counts with beside its arrays, such as Nadam's `m_schedule`."""
-    return sorted(name for name, value in vars(optimizer).items() if type(value) is float and name != "rescale_grad")
+def _refuse_strategy(why: str, received: str) -> SpecError:
+    return spec_error(
+        "train.strategy",
+        f"must leave all weights to one optimizer, since {why}. Received: {received}.",
+        "Train on one device, or with another optimizer.",
+    )

@@ -20,9 +20,9 @@ from training.engines.agreement import Vector
 from training.engines.mxnet_gluon.parameters import Arrays
 from training.engines.mxnet_gluon.serving import render_optimizer
 from training.engines.mxnet_gluon.store_keys import COUNTS, WEIGHT, StateKey, check_counts, state_key
-from training.engines.mxnet_gluon.store_updates import iter_arrays, read_counts, write_counts
+from training.engines.mxnet_gluon.store_updates import pack_parts, read_counts, unpack_part, write_counts
 from training.engines.mxnet_gluon.strategies.store import ReplicaOfStore, check_dense
-from training.engines.mxnet_gluon.trainer_state import iter_trained
+from training.engines.mxnet_gluon.trainer_state import check_optimizer, iter_trained
 from training.run.rank import RankContext
 from training.spec.train import TrainSpec
 
@@ -71,13 +71,15 @@ class DistAsync(ReplicaOfStore):
         """Return a trainer that updates nothing: it holds what the servers' optimizers remember when that is asked for.
 
         Raises:
-            SpecError: A parameter is sparse or no array of 32-bit floats, or there are too many.
+            SpecError: A parameter is sparse or no array of 32-bit floats, there are too many, or the optimizer must
+                update all.
         """
         check_dense(net, "dist_async")
+        check_optimizer(optimizer, optimizers=self._servers)
         trainers = super().make_trainers(net, optimizer)
         (self._trainer,) = trainers
         parameters = self._trainer._params
-        parts = max((len(list(arrays)) for _, arrays in self._iter_states()), default=0)
+        parts = max((len(arrays) for _, arrays in self._iter_states()), default=0)
         check_counts(len(parameters), parts, self._servers)
         self._first = self.ranks.take_keys(len(parameters))
         for index, parameter in iter_trained(self._trainer):
@@ -133,10 +135,10 @@ class DistAsync(ReplicaOfStore):
             optimizer.lr_scheduler = RateByStep(optimizer.lr_scheduler, self.replicas)
         return optimizer
 
-    def _iter_states(self) -> Iterator[tuple[int, Iterator[Any]]]:
+    def _iter_states(self) -> Iterator[tuple[int, list[Any]]]:
         (updater,) = self._trainer._updaters
         for index, _ in iter_trained(self._trainer):
-            yield index, iter_arrays(updater.states[index])
+            yield index, pack_parts(updater.states[index])
 
     def _iter_parts(self, *, is_write: bool) -> Iterator[tuple[int, int, Any, int]]:
         """Yield parameter, part, array and number in the store of all that the optimizer remembers."""
@@ -158,11 +160,14 @@ class DistAsync(ReplicaOfStore):
         self.ranks.meet()
         store = self.ranks.store
         if self._is_chief:
-            for _, _, array, key in self._iter_parts(is_write=True):
-                store.push(key, array.copy())
+            # In this order: states are made from the weights, which a gradient of zeros then puts in their place.
             for index, parameter in iter_trained(self._trainer):
                 store.push(self._weight_key(index), parameter.data().copy())
-                mx.nd.waitall()  # that one first, then what puts it in its place
+            mx.nd.waitall()
+            for _, _, array, key in self._iter_parts(is_write=True):
+                store.push(key, array.copy())
+            mx.nd.waitall()
+            for index, parameter in iter_trained(self._trainer):
                 store.push(self._first + index, mx.nd.zeros(parameter.shape))
         self.ranks.meet()
 
@@ -171,7 +176,7 @@ class DistAsync(ReplicaOfStore):
 
     def _fetch_states(self) -> None:
         """Take into the trainer what the servers remember; to be called while no update is on its way."""
-        store = self.ranks.store
+        store, states = self.ranks.store, self._trainer._updaters[0].states
         for index, part, array, key in self._iter_parts(is_write=False):
             store.push(key, mx.nd.zeros(array.shape))
             fetched = mx.nd.zeros(array.shape)
@@ -179,4 +184,4 @@ class DistAsync(ReplicaOfStore):
             if part == COUNTS:
                 write_counts(self._trainer.optimizer, index, fetched.asnumpy(), self.replicas)
             else:
-                array[:] = fetched
+                states[index] = unpack_part(states[index], part, fetched)

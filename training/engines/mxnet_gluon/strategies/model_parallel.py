@@ -20,7 +20,7 @@ from training.engines.mxnet_gluon.parameters import iter_parameters
 from training.engines.mxnet_gluon.runtime import choose_contexts
 from training.engines.mxnet_gluon.strategies.replicas import OneProcess, ReplicasOnContexts, compute_share
 from training.engines.mxnet_gluon.strategies.strategy import Share
-from training.engines.mxnet_gluon.trainer_state import prepare_states
+from training.engines.mxnet_gluon.trainer_state import check_optimizer, prepare_states
 from training.plan.micro_batches import choose_micro_batches, describe_step
 from training.run.rank import RankContext
 from training.spec.train import MXNetTrain, TrainSpec
@@ -66,11 +66,16 @@ class ModelParallel(ReplicasOnContexts, OneProcess):
                 parameter.grad_req = "add"
 
     def make_trainers(self, net: Any, optimizer: Any) -> Sequence[Any]:
-        """Return a trainer for each device that learns: `gluon.Trainer` wants its parameters on the same ones."""
+        """Return a trainer for each device that learns: `gluon.Trainer` wants its parameters on the same ones.
+
+        Raises:
+            SpecError: The optimizer cannot be saved, or must update all parameters.
+        """
         groups: dict[Any, dict[str, Any]] = {}
         for parameter in net.collect_params().values():
             if parameter.grad_req != "null":  # a trainer of frozen blocks alone would count no steps
                 groups.setdefault(parameter.list_ctx()[0], {})[parameter.name] = parameter
+        check_optimizer(optimizer, optimizers=len(groups))
         optimizer.param_dict = {}  # the user's trainer left all parameters here: they are not to be copied
         trainers = [
             gluon.Trainer(group, copy.deepcopy(optimizer), kvstore=None, update_on_kvstore=False)

@@ -12,7 +12,13 @@ from training.engines.agreement import Vector
 from training.engines.mxnet_gluon.feeding import Rows, cut_equally, make_array
 from training.engines.mxnet_gluon.parameters import Arrays, iter_parameters, name_parameters
 from training.engines.mxnet_gluon.strategies.strategy import Share
-from training.engines.mxnet_gluon.trainer_state import prepare_states, read_trainers, write_trainers
+from training.engines.mxnet_gluon.trainer_state import (
+    check_optimizer,
+    prepare_states,
+    read_trainers,
+    set_scale,
+    write_trainers,
+)
 from training.spec.train import MXNetTrain, TrainSpec
 
 
@@ -23,6 +29,7 @@ class ReplicasOnContexts:
         kvstore: What `gluon.Trainer` adds gradients up by; None where there is nothing to add.
     """
 
+    replicas: int
     contexts: tuple[Any, ...]
     first_replica = 0
     kvstore: Any = None
@@ -34,7 +41,12 @@ class ReplicasOnContexts:
             net.hybridize()
 
     def make_trainers(self, net: Any, optimizer: Any) -> Sequence[Any]:
-        """Return one trainer, which updates the copies of each device by itself: so its state can be saved (K38)."""
+        """Return one trainer, which updates the copies of each device by itself: so its state can be saved (K38).
+
+        Raises:
+            SpecError: The optimizer cannot be saved, or cannot train copies.
+        """
+        check_optimizer(optimizer, copies=self.replicas)
         trainers = [
             gluon.Trainer(net.collect_params(), optimizer, kvstore=self.kvstore, update_on_kvstore=False),
         ]
@@ -53,6 +65,7 @@ class ReplicasOnContexts:
     def update(self, trainers: Sequence[Any], global_batch_size: int) -> None:
         """Have each trainer make its step."""
         for trainer in trainers:
+            set_scale(trainer, global_batch_size)
             trainer.step(global_batch_size)
 
     def settle(self, net: Any) -> None:
