@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from training.entrypoint import find_file
 from training.errors import Problem, SpecError
 from training.model_file import BUILD_MODEL, COMPANIONS, parse_model_entrypoint
 from training.names import say_nearest
-from training.plan.framework import choose_environment, list_frameworks
+from training.plan.framework import Framework, choose_environment, choose_framework, list_frameworks
 from training.spec.dataset_rules import find_dataset_problems
 from training.spec.file import PipelineFile
-from training.spec.pipeline import BUILD_DATASET, DataSpec, PipelineSpec
+from training.spec.pipeline import BUILD_DATASET, DataSpec, ModelSpec, PipelineSpec
+from training.spec.train import HorovodTrain
 from training.spec.wording import list_words
 from training.steps.imports import list_imports
+from training.steps.uncalled import find_uncalled_problems
 
 
 def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
@@ -32,11 +34,7 @@ def find_model_problems(file: PipelineFile) -> tuple[Problem, ...]:
         return error.problems
     if path is None:
         return ()
-    data = file.spec.data if file.spec.builds_dataset else None
-    return (
-        *_check_framework(path, file.spec),
-        *_check_source(path, model.entrypoint, tuple(model.params), data),
-    )
+    return (*_check_framework(path, file.spec), *_check_source(path, file.spec, model))
 
 
 def _check_framework(path: Path, spec: PipelineSpec) -> tuple[Problem, ...]:
@@ -73,7 +71,8 @@ def find_source(file: PipelineFile) -> Path | None:
     return path if path is not None and path.suffix == ".py" else None
 
 
-def _check_source(path: Path, entrypoint: str, params: tuple[str, ...], data: DataSpec | None) -> tuple[Problem, ...]:
+def _check_source(path: Path, spec: PipelineSpec, model: ModelSpec) -> tuple[Problem, ...]:
+    entrypoint = model.entrypoint
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
     except (SyntaxError, ValueError) as error:
@@ -85,8 +84,20 @@ def _check_source(path: Path, entrypoint: str, params: tuple[str, ...], data: Da
         message = f"must have a function {BUILD_MODEL}. Received: {entrypoint}, which has none."
         return (Problem(field="model.entrypoint", message=message, remedy=f"Add: def {BUILD_MODEL}(**params)."),)
     others = {name: names[name] for name in COMPANIONS if name in names}
-    problems = _check_params(names.get(BUILD_MODEL), others, params)
-    return problems if data is None else (*problems, *_check_dataset(names, entrypoint, data))
+    problems = _check_params(names.get(BUILD_MODEL), others, tuple(model.params))
+    if spec.data is not None and spec.builds_dataset:
+        problems = (*problems, *_check_dataset(names, entrypoint, spec.data))
+    framework = _choose_framework(spec, list_imports(path))
+    called = find_uncalled_problems(tree, entrypoint, framework, names) if framework else ()
+    return (*problems, *called)
+
+
+def _choose_framework(spec: PipelineSpec, imports: Collection[str]) -> Framework | None:
+    """Return the framework that the file must be written for; None where it is for another one, or for several."""
+    found = list_frameworks(imports)
+    is_open = isinstance(spec.train, HorovodTrain) and spec.train.framework is None
+    wanted = choose_framework(imports) if is_open else choose_environment(spec)
+    return wanted if found <= {wanted} else None
 
 
 def _check_dataset(names: dict[str, ast.AST], entrypoint: str, data: DataSpec) -> tuple[Problem, ...]:
