@@ -34,6 +34,28 @@ MISTAKEN_FILES = {
         "must return one number a row, so that gradients can be scaled by the global batch. "
         "Received: shape (1,) for 2 rows. Leave the mean over rows to Ganger.",
     ),
+    "on_gpu": (
+        "import mxnet as mx\nfrom mxnet.gluon import nn\ndef build_model():\n net = nn.Dense(10, in_units=64)\n"
+        " net.initialize(ctx=mx.gpu(0))\n return net",
+        "build_model of {file} must not name devices. Received: a GPU, of which MXNet has none here (MXNetError: GPU "
+        "is not enabled). Leave out ctx: the strategy chooses devices.",
+    ),
+    "nothing_to_train": (
+        "from mxnet.gluon import nn\ndef build_model(): return nn.Flatten()",
+        "the block of {file} must have parameters to be trained. Received: a block without any.",
+    ),
+    "all_frozen": (
+        "from mxnet.gluon import nn\ndef build_model():\n net = nn.Dense(10)\n"
+        " net.collect_params().setattr('grad_req', 'null')\n return net",
+        "the block of {file} must have parameters to be trained. Received: 2, all with grad_req null.",
+    ),
+    "trained_loss": (
+        "from mxnet import gluon\nfrom mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\n"
+        "class Learned(gluon.loss.L2Loss):\n def __init__(self):\n  super().__init__()\n  self.scale = nn.Dense(1)\n"
+        "def build_loss(): return Learned()",
+        "build_loss of {file} must return a loss without parameters to be trained: a trainer has those of the block "
+        "alone. Received: scale.weight, scale.bias. Make them part of the block,",
+    ),
     "no_trainer": (
         "from mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\ndef build_trainer(params): return 'sgd'",
         "build_trainer of {file} must return a gluon.Trainer or an mxnet.optimizer.Optimizer. Received: a str.",
@@ -127,6 +149,7 @@ def list_of_one_process(site):
     yield site.payload(SINGLE, "numbers", "gluon/bare.py", dataset="numbered", epochs=1)
     yield site.payload(SINGLE, "classes", "gluon/bare.py", dataset="binary", params={"units": 2}, epochs=1)
     yield site.payload(SINGLE, "plain", "gluon/plain.py", dataset="binary", epochs=1)
+    yield site.payload(SINGLE, "elsewhere", "gluon/elsewhere.py", dataset="binary", epochs=1)
     yield site.payload(SINGLE, "symbol", "gluon/symbol.py", dataset="binary", epochs=1)
     yield site.payload(SINGLE, "debugged", GLUON_MLP, params=LAYERS, hybridize=False)
     held_out = {"dataset": "held_out_outlier", "batch_size": 8, "epochs": 1}
@@ -178,6 +201,7 @@ def list_placed(site):
     yield site.payload(team, "one_block", "gluon/rows.py", dataset="numbered")
     for memory in ("nadam", "updates"):
         yield site.payload(team, memory, "gluon/own_optimizer.py", dataset="binary", params={"memory": memory})
+    yield site.payload(team, "one_graph", "gluon/symbol.py", dataset="binary")
     yield site.payload(team, "tied", "gluon/tied.py", placement={"0": 0, "1": 1, "2": 1})
 
 

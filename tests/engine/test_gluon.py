@@ -89,6 +89,7 @@ def test_costs_are_balanced_without_a_map(gluon):
             "one_block",
             "cluster.devices: must be at most the blocks that can be placed. Received: 2 devices; blocks: none.",
         ),
+        ("one_graph", "train.strategy: must not be `model_parallel` for a gluon.SymbolBlock, which is one graph and"),
         ("tied", "train.placement: must place blocks that share parameters on one device. Received: 0 and 1."),
     ],
 )
@@ -223,6 +224,16 @@ def test_defaults_go_by_the_labels(gluon):
         assert gluon.chief.of(f"{SINGLE}/{name}", "step")[-1].metrics["learning_rate"] == pytest.approx(0.001)
 
 
+def test_what_was_chosen_is_said(gluon):
+    """Whether it is the file's: a default is not to go unseen."""
+    text = gluon.chief.text
+    assert (
+        "loss: L2Loss (the default, there is no build_loss), optimizer: Adam (the default, there is no build_trainer), "
+        "metrics: mae, mse (the default, there is no build_metrics)" in text
+    )
+    assert "loss: lambda (of build_loss), optimizer: SGD (of build_trainer), metrics: f1, accuracy (of build_" in text
+
+
 def test_metric_whose_reset_goes_by_its_settings(gluon):
     """Of two classes; what the metric counts in is found without its settings being lost."""
     (metrics,) = gluon.metrics(f"{SINGLE}/plain")
@@ -244,6 +255,11 @@ def test_model_file_that_does_not_do(gluon, name):
     file = gluon.site.root / "gluon_files" / f"{name}.py"
     assert MISTAKEN_FILES[name][1].format(file=file) in failure["message"]
     assert gluon.metrics(f"{SINGLE}/{name}") == []
+
+
+def test_device_that_the_file_chose_is_given_up(gluon):
+    """What it set the weights to is kept: they are all alike, and so are both outputs at first."""
+    assert gluon.chief.of(f"{SINGLE}/elsewhere", "step")[0].metrics["loss"] == pytest.approx(np.log(2), rel=1e-4)
 
 
 def test_parameter_that_no_function_takes_is_refused(gluon):

@@ -29,9 +29,12 @@ def choose_placement(net: Any, wanted: Mapping[str, int], devices: int) -> Place
         devices: Number of devices.
 
     Raises:
-        SpecError: The map names no block, names one inside another, or leaves parameters without a device (K33);
-            there are fewer blocks than devices; or blocks of two devices share parameters.
+        SpecError: The block is a symbol; the map names no block, names one inside another, or leaves parameters
+            without a device (K33); there are fewer blocks than devices; or blocks of two devices share parameters.
     """
+    if isinstance(net, gluon.SymbolBlock):
+        message = "must not be `model_parallel` for a gluon.SymbolBlock, which is one graph and cannot be split."
+        raise spec_error("train.strategy", message, "Take `data_parallel`, or make the block of several.")
     if wanted:
         check_names(net, wanted)
     placement = dict(wanted) if wanted else balance_blocks(net, devices)

@@ -9,6 +9,7 @@ import mxnet as mx
 import numpy as np
 
 from training.engines.agreement import share_from_chief
+from training.engines.mxnet_gluon.choices import describe_choices
 from training.engines.mxnet_gluon.epoch_metrics import EpochMetrics, describe_uncounted
 from training.engines.mxnet_gluon.feeding import Rows, feed_rank
 from training.engines.mxnet_gluon.fine_tuning import copy_weights, describe_frozen, read_weights
@@ -78,6 +79,7 @@ def make_trainee(job: TrainingJob) -> Trainee:
     """
     wanted = require_model(job.spec)
     model = build_gluon_model(job.file, job.dataset, job.spec.train.seed, wanted.freeze)
+    job.log(describe_choices(job.file, model))
     scale_learning_rate(model.optimizer, choose_factor(job.spec), job.spec.train.warmup_steps)
     job.log(f"the model will be saved {choose_form(model.net, job.file)}")
     if job.initial_model is not None:

@@ -53,9 +53,10 @@ def build_gluon_model(file: ModelFile, dataset: Dataset, seed: int, freeze: Sequ
     """
     prepare_seeds(seed)
     with mx.name.NameManager():
-        net = file.build_model()
+        net = build_block(file)
         check_block(net, file.entrypoint)
         initialize(net)
+        net.collect_params().reset_ctx(mx.cpu(0))  # wherever the file put them
     loss = build_loss(file, dataset)
     frozen = freeze_blocks(net, freeze)
     try:
@@ -68,9 +69,27 @@ def build_gluon_model(file: ModelFile, dataset: Dataset, seed: int, freeze: Sequ
             f"with labels of shape {list(dataset.y.shape[1:])} ({dataset.y.dtype}). "
             f"Received: {type(error).__name__}: {error}"
         ) from error
-    if frozen and all(parameter.grad_req == "null" for _, parameter in iter_parameters(net)):
-        raise spec_error("model.freeze", f"must leave something to be trained. Received: {', '.join(frozen)}.")
+    _check_trained(net, file, frozen)
     return GluonModel(net=net, loss=loss, metrics=build_metrics(file, dataset), optimizer=build_optimizer(file, net))
+
+
+def build_block(file: ModelFile) -> Any:
+    """Return what `build_model` does; what it raises is the user's and passes as it is, but for a GPU that is absent.
+
+    Raises:
+        SpecError: It uses a GPU, and MXNet has none.
+    """
+    try:
+        return file.build_model()
+    except mx.base.MXNetError as error:
+        if "GPU" not in str(error) or mx.context.num_gpus():
+            raise
+        raise spec_error(
+            "model.entrypoint",
+            f"{BUILD_MODEL} of {file.entrypoint} must not name devices. "
+            f"Received: a GPU, of which MXNet has none here ({str(error).splitlines()[-1].strip()}).",
+            "Leave out ctx: the strategy chooses devices.",
+        ) from error
 
 
 class FirstValues(mx.init.Xavier):  # type: ignore[misc]  # MXNet ships no types
@@ -94,11 +113,19 @@ def build_loss(file: ModelFile, dataset: Dataset) -> Any:
     """Return the loss of the file, or the default.
 
     Raises:
-        SpecError: `build_loss` returned something that cannot be called.
+        SpecError: `build_loss` returned something that cannot be called, or that would have to be trained itself.
     """
     loss = file.build_loss() if file.build_loss else defaults.choose_loss(dataset.y.dtype)
     if not callable(loss):
         raise _refuse("build_loss", file, "a loss of Gluon, or a function of outputs and labels", loss)
+    own = _list_trained(loss) if isinstance(loss, gluon.Block) else []
+    if own:
+        raise spec_error(
+            "model.entrypoint",
+            f"build_loss of {file.entrypoint} must return a loss without parameters to be trained: a trainer has those "
+            f"of the block alone. Received: {', '.join(own)}.",
+            'Make them part of the block, or set their grad_req to "null".',
+        )
     return loss
 
 
@@ -148,6 +175,21 @@ def check_block(net: object, entrypoint: str) -> None:
         remedy = "Does it end in `return net`?" if net is None else ""
     message = f"{BUILD_MODEL} of {entrypoint} must return a gluon.Block (MXNet {mx.__version__}). Received: {what}."
     raise spec_error("model.entrypoint", message, remedy)
+
+
+def _check_trained(net: Any, file: ModelFile, frozen: Sequence[str]) -> None:
+    if _list_trained(net):
+        return
+    if frozen:
+        raise spec_error("model.freeze", f"must leave something to be trained. Received: {', '.join(frozen)}.")
+    count = len(list(iter_parameters(net)))
+    received = f"{count}, all with grad_req null" if count else "a block without any"
+    message = f"the block of {file.entrypoint} must have parameters to be trained. Received: {received}."
+    raise spec_error("model.entrypoint", message)
+
+
+def _list_trained(block: Any) -> list[str]:
+    return [name for name, parameter in iter_parameters(block) if parameter.grad_req != "null"]
 
 
 def _call_once(net: Any, loss: Any, dataset: Dataset, file: ModelFile) -> None:
