@@ -1,11 +1,14 @@
 """Questions about models in stages, whose stages are devices of one process here; run by `probes.py`."""
 
 from pathlib import Path
+from unittest import mock
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.pipelining.calling import try_stages
+from training.engines.tensorflow_keras.pipelining.pipelined_fit import PipelinedFit
 from training.engines.tensorflow_keras.pipelining.pipelined_step import PipelinedStep
 from training.engines.tensorflow_keras.pipelining.placing import place_model
 from training.engines.tensorflow_keras.pipelining.split_report import report_split
@@ -40,6 +43,16 @@ def unlike_layers():
         differences[schedule] = max(compare(whole.variables, split.variables), *np.abs(np.subtract(losses, told)))
         differences[f"{schedule} optimizer"] = compare(whole.optimizer.variables, split.optimizer.variables)
     return differences
+
+
+def scaled():
+    """A scale of the loss, which the optimizer takes out of the gradients again; of penalties, too."""
+    x = np.random.default_rng(3).normal(size=(ROWS, 4)).astype("float32")
+    whole, split = make_scaled_model(), make_scaled_model()
+    for _ in range(STEPS):
+        train_whole(whole, x, x[:, :1])
+    train(split, x, x[:, :1], 2, "1f1b")
+    return compare(whole.variables, split.variables)
 
 
 def blocks():
@@ -80,6 +93,26 @@ def dropped_by_micro_batch():
     return {"expected": float(sum(squares) / ROWS), **told}
 
 
+def inner_model():
+    """What a model inside of a model costs, which counts as one layer, and what its layers cost one by one."""
+    chain = [layers.Conv2D(4, 3), layers.Conv2D(2, 3, strides=2), layers.Flatten(), layers.Dense(3)]
+    costs = {}
+    for name, parts in (("whole", [keras.Sequential(chain)]), ("parts", chain)):
+        model = keras.Sequential([keras.Input((16, 16, 1)), *parts])
+        costs[name] = [layer.cost for layer in read_layers(model)]
+    return costs
+
+
+def awaited():
+    """What an epoch does up to its first step, in its order."""
+    done = mock.Mock()
+    done.step.return_value = (0.0, {}, [])
+    fit = PipelinedFit(done.model, done.step, mock.Mock(), mock.Mock(), mock.Mock())
+    with mock.patch(f"{PipelinedFit.__module__}.await_writes", done.await_writes):
+        fit.run(iter([("x", "y")]), initial_epoch=0, epochs=1, steps_per_epoch=1)
+    return [name for name, *_ in done.mock_calls if name in ("model.reset_metrics", "await_writes", "step")]
+
+
 def clocks():
     """Whether TensorFlow puts two readings of the clock into an order, plainly and in a step of two stages."""
     plain = tf.function(lambda: (tf.timestamp(), tf.timestamp()), autograph=False).get_concrete_function().graph
@@ -109,7 +142,7 @@ def refusals():
 
 
 def refuse(make):
-    """Return what is said of a model that `make` makes, or of the partition that comes with it."""
+    """Return what is said of a model that `make` makes, or of its partition, before its first step."""
     model = make()
     model, wanted = model if isinstance(model, tuple) else (model, "auto")
     try:
@@ -119,8 +152,18 @@ def refuse(make):
         build_from_batch(model, (x, y))
         split = split_model(model, StagesSpec(stages=2, partition=wanted), 2)
         stages = cut_stages(model, split.partition)
-        orders = order_stages("1f1b", 2, 2)
-        PipelinedStep(model, stages, ["CPU:0", "CPU:1"], orders, 4).make_function()(x, y)
+        tried = say_refusal(lambda: try_stages(model, stages, x, y))
+        step = PipelinedStep(model, stages, ["CPU:0", "CPU:1"], order_stages("1f1b", 2, 2), 4)
+        assert say_refusal(lambda: step.make_function()(x, y)) == tried  # where nobody knew the rows beforehand
+        return tried
+    except GangerError as error:
+        return str(error)
+
+
+def say_refusal(act):
+    """Return how `act` is refused; None where it is not."""
+    try:
+        act()
     except GangerError as error:
         return str(error)
     return None
@@ -129,7 +172,7 @@ def refuse(make):
 def reports():
     """What is said of a model file before anything starts: its lines for the plan, or why it is refused."""
     asked = {"whole": ("whole", [10]), "few classes": ("whole", [3]), "codes": ("whole", [])}
-    return {name: report(*asked.get(name, (name, [10]))) for name in [*asked, "narrow", "broken"]}
+    return {name: report(*asked.get(name, (name, [10]))) for name in [*asked, "narrow", "broken", "penalised"]}
 
 
 def report(kind, label_shape):
@@ -176,6 +219,22 @@ class Losing(keras.layers.Layer):
         return inputs
 
 
+class OwnCall(keras.Model):
+    def call(self, inputs):
+        return 2 * super().call(inputs)
+
+
+class Again(keras.layers.Layer):
+    """Multiplies by the weights of another layer."""
+
+    def __init__(self, layer, **how):
+        super().__init__(**how)
+        self.layer = layer
+
+    def call(self, inputs):
+        return keras.ops.matmul(inputs, keras.ops.transpose(self.layer.kernel))
+
+
 class Noting(keras.layers.Layer):
     """Keeps the graph in which it was called last."""
 
@@ -199,6 +258,40 @@ def make_scaling():
     return model
 
 
+def make_own_call():
+    given = keras.Input((4,))
+    return compile_model(OwnCall(given, layers.Dense(1)(layers.Dense(4)(given))))
+
+
+def make_tied():
+    first = layers.Dense(4, name="first")
+    return compile_chain(first, Again(first, name="again"))
+
+
+def make_reading():
+    """Like `make_tied`, but no layer knows of it."""
+    first = layers.Dense(4, name="first")
+    again = layers.Lambda(lambda given: given @ tf.transpose(first.kernel), name="again")
+    return compile_chain(first, again, layers.Dense(1))
+
+
+def make_ignoring():
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+    return compile_chain(layers.Dense(4), layers.Dense(3), loss=loss)
+
+
+def whole_batch(labels, outputs):
+    return keras.ops.sqrt(keras.ops.mean(keras.ops.square(labels - outputs)))
+
+
+def by_other_rows(labels, outputs):
+    return keras.ops.square(labels - outputs) / keras.ops.max(outputs)
+
+
+def make_with_loss(loss):
+    return lambda: compile_chain(layers.Dense(4), layers.Dense(1), loss=loss)
+
+
 def make_two_chains():
     return compile_chain(layers.Dense(4, name="first"), layers.Dense(4, name="second"), layers.Dense(1, name="third"))
 
@@ -211,7 +304,16 @@ REFUSED = {
     "own step": lambda: compile_model(OwnStep([keras.Input((4,)), layers.Dense(4), layers.Dense(1)])),
     "scaled loss": make_scaling,
     "own loss": lambda: compile_chain(Losing(name="losing"), layers.Dense(1)),
-    "no mean": lambda: compile_chain(layers.Dense(4), layers.Dense(1), loss=keras.losses.MeanSquaredError(None)),
+    "penalty": lambda: compile_chain(layers.Dense(4, activity_regularizer="l2", name="held"), layers.Dense(1)),
+    "no loss": make_with_loss(None),
+    "no mean": make_with_loss(keras.losses.MeanSquaredError(None)),
+    "whole batch": make_with_loss(whole_batch),
+    "dice": make_with_loss(keras.losses.Dice()),
+    "other rows": make_with_loss(by_other_rows),
+    "ignored": make_ignoring,
+    "own call": make_own_call,
+    "tied": lambda: (make_tied(), (1, 1)),
+    "reading": lambda: (make_reading(), (1, 2)),
     "whole numbers": lambda: (compile_chain(layers.Discretization([0.5]), layers.Embedding(2, 1)), (1, 1)),
     "sum": lambda: (make_two_chains(), (2, 2)),
     "block": lambda: (make_rich_model(), (3, 5)),
@@ -257,6 +359,13 @@ def make_normalising_model():
     return compile_chain(layers.Dense(4), layers.BatchNormalization(), layers.Dense(1))
 
 
+def make_scaled_model():
+    keras.utils.set_random_seed(7)
+    model = compile_chain(layers.Dense(4, kernel_regularizer="l2"), layers.Dense(1, kernel_regularizer="l2"))
+    model.compile(keras.optimizers.SGD(0.1, loss_scale_factor=64.0), "mse")
+    return model
+
+
 def make_dropping_model():
     keras.utils.set_random_seed(7)
     return compile_chain(layers.Dense(16), layers.Dropout(0.5, seed=11), layers.Dense(1))
@@ -287,6 +396,9 @@ def name_device(variable):
 
 QUESTIONS = (
     unlike_layers,
+    scaled,
+    inner_model,
+    awaited,
     blocks,
     places,
     normalised_by_micro_batch,

@@ -121,6 +121,10 @@ def test_stages_train_blocks_tokens_penalties_clipping_and_averages_as_the_unspl
     assert max(answers["unlike_layers"].values()) < 1e-5, answers["unlike_layers"]
 
 
+def test_a_scale_of_the_loss_is_taken_out_of_all_gradients_again(answers):
+    assert answers["scaled"] < 1e-6
+
+
 def test_a_residual_block_stays_in_one_stage(answers):
     """From what is handed around it, `tokens`, to where that is added."""
     assert answers["blocks"] == ["tokens", "add", "norm", "flat", "last"]
@@ -143,6 +147,16 @@ def test_dropout_draws_anew_for_each_micro_batch_whatever_the_schedule(answers):
     told = answers["dropped_by_micro_batch"]
     assert told["1f1b"][0] == pytest.approx(told["expected"], rel=1e-5)
     assert told["1f1b"] == told["gpipe"]
+
+
+def test_a_model_inside_of_a_model_costs_what_its_layers_do(answers):
+    costs = answers["inner_model"]
+    assert costs["whole"] == [sum(costs["parts"])]
+    assert len(costs["parts"]) == 4
+
+
+def test_metrics_are_reset_before_the_first_step_takes_them(answers):
+    assert answers["awaited"] == ["model.reset_metrics", "await_writes", "step"]
 
 
 def test_reading_the_clock_does_not_make_stages_wait_for_one_another(answers):
@@ -169,6 +183,18 @@ def test_the_split_is_told_with_what_each_stage_costs(answers):
         ("own step", "must leave train_step to Keras to be split into stages. Received: OwnStep, with its own."),
         ("scaled loss", "Received: a LossScaleOptimizer, as mixed_float16 has it. Use mixed_bfloat16."),
         ("own loss", "Received: a loss of losing. Regularize weights instead, or compute it in the loss."),
+        ("penalty", "Received: a loss of held. Regularize weights instead, or compute it in the loss."),
+        ("no loss", "must be compiled with a loss to be split into stages. Received: none."),
+        (
+            "whole batch",
+            "Received: whole_batch, which gives one number for 3 rows. Have it return a number for each row",
+        ),
+        ("dice", "must have a loss that gives each row a number of its own, for a mean or a sum of them"),
+        ("other rows", "Received: by_other_rows, which gives a row another number when it comes with others."),
+        ("ignored", "which leaves rows or parts of them out, as ignore_class does."),
+        ("own call", "must leave call to Keras to be split into stages. Received: OwnCall, with its own."),
+        ("tied", "first/kernel, of first (stage 0) and again (stage 1)."),
+        ("reading", "first/kernel, of another stage and what stage 1 computes."),
         ("no mean", "must have a loss that is a mean or a sum over rows to be trained in micro-batches."),
         ("whole numbers", "Received: a cut behind discretization, which gives int32."),
         ("sum", "must add up to the 3 layers of the model. Received: [2, 2], which is 4."),
@@ -201,3 +227,8 @@ def test_shapes_that_do_not_meet_are_refused_in_a_line(answers, name, says):
     )
     assert ("(shaped.py, line " in refused) is (name == "broken")
     assert answers["reports"]["whole"][0].startswith("2 stages, 1f1b")
+
+
+def test_what_layers_add_to_the_loss_is_refused_before_anything_starts(answers):
+    """K31: which shows only when they are called."""
+    assert "Received: a loss of held." in answers["reports"]["penalised"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from training.commands.options import json_option, load, set_option, spec_argument
-from training.plan.built import find_unfit
+from training.plan.built import find_absent, find_unfit
 from training.plan.render import render_plan
 from training.settings import read_home
 
@@ -31,8 +31,9 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     data = file.spec.data
     facts = read_facts(data, file.base_dir, read_home()) if data is not None and file.spec.prepares_data else None
     result = plan_run(file.spec, machine, facts)
+    unbuildable = [*find_absent(file.spec, machine), *find_code_problems(file)]
     unfit = [*find_unfit(file.spec, machine), *find_code_problems(file), *find_initial_model_problems(file)]
-    split = SplitReport() if unfit else read_split(file, machine.environments[result.environment], facts)
+    split = SplitReport() if unbuildable else read_split(file, machine.environments[result.environment], facts)
     problems = (*result.problems, *map(str, unfit), *filter(None, [split.problem]))
     result = result.model_copy(update={"problems": problems, "stages": split.stages or result.stages})
     click.echo(result.model_dump_json(indent=2) if as_json else render_plan(result))

@@ -106,11 +106,13 @@ def find_oversized(spec: PipelineSpec, machine: MachineFacts) -> list[Problem]:
     """Return a problem for each host that would need more slots than it has: no waiting would help (K13)."""
     processes = count_processes(spec.train.strategy, spec.workers)
     wanted = Counter(placement.host for placement in place_ranks(processes, machine.hosts))
+    staged = spec.train.strategy == "pipeline" and spec.train.pipeline.stages is not None
+    field, fewer = ("train.pipeline.stages", "stages") if staged else ("cluster.workers", "workers")
     return [
         Problem(
-            field="cluster.workers",
+            field=field,
             message=f"must be at most the slots of {host.name}, {host.slots}. Received: {wanted[host.name]}.",
-            remedy=f"Use fewer workers, or set GANGER_SLOTS={wanted[host.name]} to let ranks share cores.",
+            remedy=f"Use fewer {fewer}, or set GANGER_SLOTS={wanted[host.name]} to let ranks share cores.",
         )
         for host in machine.hosts
         if wanted[host.name] > host.slots

@@ -11,6 +11,8 @@ from training.plan.timeline import simulate
 
 #: A backward computes a gradient for what it was given, and one for its weights: twice a forward.
 BACKWARD_FACTOR = 2.0
+#: Of activations and gradients, in float32.
+_BYTES_PER_NUMBER = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,6 @@ def predict_pipeline(
     schedule: Schedule,
     micro_batches: int,
     batch_size: int,
-    bytes_per_number: int = 4,
 ) -> PipelinePrediction:
     """Return what a step of the model that is split so will take."""
     ranges = list_ranges(partition)
@@ -84,8 +85,8 @@ def predict_pipeline(
                 parameters=sum(layer.parameters for layer in own),
                 cost_share=shares[stage],
                 in_flight=in_flight,
-                activation_bytes=in_flight * largest * kept * bytes_per_number,
-                sent_bytes=(forward + backward) * batch_size * bytes_per_number,
+                activation_bytes=in_flight * largest * kept * _BYTES_PER_NUMBER,
+                sent_bytes=(forward + backward) * batch_size * _BYTES_PER_NUMBER,
             )
         )
     return PipelinePrediction(relative_step=timeline.step_s, bubble=timeline.bubble, stages=tuple(stages))

@@ -186,17 +186,21 @@ def plan_run(spec: PipelineSpec, machine: MachineFacts, data: DataFacts | None =
         checkpoint=_describe_checkpoint(spec),
         requirements=tuple(_describe_requirements(spec)),
         register_as=_describe_registration(spec),
-        stages=tuple(_describe_stages(spec)),
+        stages=tuple(_describe_stages(spec, data)),
         smaller=tuple(list_smaller(cluster.workers, cluster.min_workers, None if train.script else train.batch_size)),
         notes=tuple(_note_workers(spec, processes, devices)),
         problems=tuple(str(problem) for problem in find_unbuilt(spec)),
     )
 
 
-def _describe_stages(spec: PipelineSpec) -> list[str]:
+def _describe_stages(spec: PipelineSpec, data: DataFacts | None) -> list[str]:
     if spec.train.strategy != "pipeline":
         return []
-    return render_equal_stages(spec.workers, spec.train.pipeline, spec.train.batch_size)
+    unknown = ""
+    if data is None or data.feature_shape is None:
+        when = "the chief has built its dataset" if spec.builds_dataset else "prepare_data has run"
+        unknown = f"the model is split once its rows are known: when {when}"
+    return render_equal_stages(spec.workers, spec.train.pipeline, spec.train.batch_size, unknown)
 
 
 def _note_workers(spec: PipelineSpec, processes: int, devices: int) -> list[str]:

@@ -44,8 +44,15 @@ def render_other_counts(layers: Sequence[LayerFacts], stages: int, wanted: Stage
     return lines
 
 
-def render_equal_stages(stages: int, wanted: StagesSpec, batch_size: int) -> list[str]:
-    """Return what can be said of stages whose model nobody has looked at: as if they cost the same."""
+def render_equal_stages(stages: int, wanted: StagesSpec, batch_size: int, unknown: str = "") -> list[str]:
+    """Return what can be said of stages whose model nobody has looked at: as if they cost the same.
+
+    Args:
+        stages: Number of stages.
+        wanted: What the spec says of them.
+        batch_size: Rows of a step.
+        unknown: Why nobody has, in words.
+    """
     layers = [LayerFacts(name=f"stage {index}", inputs=(index - 1,), cost=1.0) for index in range(stages)]
     prediction = predict_pipeline(
         layers, (1,) * stages, schedule=wanted.schedule, micro_batches=wanted.micro_batches, batch_size=batch_size
@@ -54,6 +61,7 @@ def render_equal_stages(stages: int, wanted: StagesSpec, batch_size: int) -> lis
     return [
         _describe_work(wanted, stages, batch_size),
         f"if they cost the same, {render_step(prediction)}; they hold {held} micro-batches at most",
+        *filter(None, [unknown]),
     ]
 
 

@@ -51,8 +51,6 @@ def simulate(
     orders: Sequence[StageOrder],
     forward_s: Sequence[float],
     backward_s: Sequence[float],
-    *,
-    transfer_s: float = 0.0,
 ) -> Timeline:
     """Return what a step would look like.
 
@@ -60,7 +58,6 @@ def simulate(
         orders: What each stage does, in its order.
         forward_s: Seconds of a forward, for each stage.
         backward_s: Seconds of a backward, for each stage.
-        transfer_s: Seconds between the end of a work and the begin of the next stage's that takes its result.
 
     >>> from training.plan.schedules import order_stages
     >>> simulate(order_stages("1f1b", 2, 3), [1, 1], [2, 2]).step_s
@@ -70,10 +67,7 @@ def simulate(
     free = [0.0] * len(orders)
     spans = []
     for work in unroll(orders):
-        arrivals = [
-            ends[need] + (transfer_s if need.stage != work.stage else 0.0) for need in list_needs(work, len(orders))
-        ]
-        begin = max([free[work.stage], *arrivals])
+        begin = max([free[work.stage], *(ends[need] for need in list_needs(work, len(orders)))])
         costs = forward_s if work.phase == "forward" else backward_s
         end = ends[work] = free[work.stage] = float(begin + costs[work.stage])
         spans.append(Span(work, begin, end))

@@ -15,6 +15,7 @@ from training.errors import PreflightError
 from training.launch.environment import render_probe_environment
 from training.plan.facts import DataFacts
 from training.plan.machine import EnvironmentFacts
+from training.run.event import RECORD_SEPARATOR
 from training.spec.file import PipelineFile
 
 _REPORT = "training.engines.tensorflow_keras.pipelining.split_report"
@@ -77,5 +78,8 @@ def _ask(python: str, question: dict[str, Any], timeout_s: float) -> dict[str, A
         raise PreflightError(
             f"the model must be built before it is split. Received: exit code {done.returncode}.\n{said}"
         )
-    answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    answers = [line for line in done.stdout.split("\n") if line.startswith(RECORD_SEPARATOR)]
+    if not answers:
+        raise PreflightError("the model must be built before it is split. Received: an exit without an answer.")
+    answer: dict[str, Any] = json.loads(answers[-1].removeprefix(RECORD_SEPARATOR))
     return answer

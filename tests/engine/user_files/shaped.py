@@ -1,4 +1,4 @@
-"""Networks whose shapes meet their rows, or do not."""
+"""Networks whose shapes meet their rows, or do not; and one that adds to its loss."""
 
 import keras
 from keras import layers
@@ -10,6 +10,7 @@ def build_model(kind):
         "whole": [layers.Dense(8), layers.Dense(10)],
         "narrow": [layers.Input((30,)), layers.Dense(8), layers.Dense(10)],
         "broken": [layers.Dense(8), layers.Reshape((16,)), layers.Dense(10)],
+        "penalised": [layers.Dense(8, activity_regularizer="l2", name="held"), layers.Dense(10)],
     }[kind]
     model = keras.Sequential(chain)
     if kind == "broken":

@@ -75,11 +75,6 @@ def test_the_dearest_stage_sets_the_pace():
     assert slow.idle_s(0) == slow.step_s - 8
 
 
-def test_what_travels_takes_its_time():
-    orders = order_stages("gpipe", 2, 1)
-    assert simulate(orders, [1, 1], [1, 1], transfer_s=0.5).step_s == 4 + 2 * 0.5
-
-
 @given(st.integers(1, 500), micro_batches)
 def test_micro_batches_have_all_rows_and_differ_by_one_at_most(rows, m):
     parts = split_rows(rows, m)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from test_parameter_servers import make_machine, plan_job
 
+from training.plan.built import find_oversized
+from training.plan.machine import HostFacts
 from training.plan.partition import LayerFacts
 from training.plan.run_plan import plan_run
 from training.plan.stage_table import render_other_counts, render_split
@@ -57,7 +59,15 @@ def test_the_plan_tells_of_equal_stages_while_nobody_has_looked_at_the_model():
         "3 stages, gpipe, 8 micro-batches of 7 or 8 rows",
         "if they cost the same, a step takes 0.42 of the time of one process with the threads of one stage, 20% idle; "
         "they hold 8, 8, 8 micro-batches at most",
+        "the model is split once its rows are known: when prepare_data has run",
     )
+
+
+def test_more_stages_than_slots_are_told_in_the_words_of_stages():
+    """K13."""
+    (problem,) = find_oversized(make_spec(), make_machine(HostFacts(cores=2, slots=2)))
+
+    assert str(problem).startswith("train.pipeline.stages: must be at most the slots of 127.0.0.1, 2. Received: 3. Use")
 
 
 def test_a_split_is_told_line_by_line():

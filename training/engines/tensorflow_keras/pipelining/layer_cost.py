@@ -19,6 +19,11 @@ def estimate_cost(layer: Any, taken: Shape, made: Shape) -> float:
         taken: Shape of what it takes, rows first.
         made: Shape of what it makes, rows first.
     """
+    if isinstance(layer, keras.Function):  # a model inside of the model
+        nodes = (node for nodes in layer._nodes_by_depth.values() for node in nodes if not node.is_input)
+        return sum(estimate_cost(each.operation, each.input_tensors[0].shape, each.outputs[0].shape) for each in nodes)
+    if isinstance(layer, keras.Sequential):
+        return estimate_cost(layer._functional, taken, made)
     numbers = _count(made[1:])
     if isinstance(layer, keras.layers.Embedding):
         return float(numbers)  # it looks up

@@ -17,8 +17,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.pipelining.calling import call_stage
 from training.engines.tensorflow_keras.pipelining.placing import follow_largest_input
-from training.engines.tensorflow_keras.pipelining.splittable import check_losses, is_mean
+from training.engines.tensorflow_keras.pipelining.row_losses import check_row_losses, is_mean
 from training.engines.tensorflow_keras.pipelining.splitting import Stage
 from training.engines.tensorflow_keras.shims.unordered_timestamps import unordered_timestamps
 from training.plan.schedules import StageOrder, Work, split_rows, unroll
@@ -136,8 +137,7 @@ class _Trace:
             tape.watch(weights)
             if work.stage:
                 tape.watch(given)
-            made = stage.call(given, training=True)
-            check_losses(stage.layers)
+            made = call_stage(self._step._model, self._stages, work.stage, given)
             if work.stage == self._step._last:
                 self._outputs.append(made)
                 made = self._score(work.micro_batch, made)
@@ -153,17 +153,21 @@ class _Trace:
 
     def _score(self, micro_batch: int, made: Any) -> Any:
         """Return what the micro-batch adds to the loss of the step."""
-        loss = self._step._model._compile_loss(self._y[micro_batch], made) * self._step.weigh(micro_batch)
+        model = self._step._model
+        if micro_batch == 0:
+            check_row_losses(model, self._y[0], made)
+        loss = model._compile_loss(self._y[micro_batch], made) * self._step.weigh(micro_batch)
         self._losses.append(tf.stop_gradient(loss))
         return loss
 
     def _backward(self, work: Work, given: Any) -> list[Any]:
         kept = self._kept.pop((work.stage, work.micro_batch))
-        first = tf.ones_like(kept.made) if work.stage == self._step._last else given
+        scale = self._step._model.optimizer.scale_loss  # `apply` takes its factor out of the gradients again
+        first = scale(tf.ones_like(kept.made)) if work.stage == self._step._last else given
         found = kept.tape.gradient(
             kept.objective,
             [kept.given, *kept.weights] if work.stage else kept.weights,
-            output_gradients=[first, *map(tf.ones_like, kept.objective[1:])],
+            output_gradients=[first, *(scale(tf.ones_like(part)) for part in kept.objective[1:])],
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
         gradients = list(found)

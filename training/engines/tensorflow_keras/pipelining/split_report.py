@@ -3,27 +3,30 @@
     python -P -m training.engines.tensorflow_keras.pipelining.split_report < QUESTION
 
 The question is JSON: `spec`, `base_dir`, and of a row of the data `shape`, `dtype`, `label_shape` and `label_dtype`.
-The answer is the last line: JSON with the lines of the plan under `stages`, or with what is wrong under `problem`.
+The answer is the line that begins with a record separator, since the user's code may print, too, at its end even: JSON
+with the lines of the plan under `stages`, or with what is wrong under `problem`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
 import numpy as np
 
-from training.engines.tensorflow_keras.keras_model import build_keras_model, say_error
+from training.engines.tensorflow_keras.keras_model import build_keras_model, describe_shape, say_error
+from training.engines.tensorflow_keras.pipelining.calling import try_stages
 from training.engines.tensorflow_keras.pipelining.splitting import cut_stages, split_model
-from training.engines.tensorflow_keras.rows import Batch
 from training.engines.training_job import require_model
 from training.errors import GangerError, WorkerError
-from training.model_file import BUILD_MODEL, ModelFile, load_model_file
+from training.model_file import BUILD_MODEL, load_model_file
 from training.plan.stage_table import render_other_counts, render_split
+from training.run.event import RECORD_SEPARATOR
 from training.spec.pipeline import PipelineSpec
 
 _FEW_ROWS = 2
@@ -35,7 +38,7 @@ def report_split(question: dict[str, Any]) -> list[str]:
 
     Raises:
         SpecError: The model file does not do, or the model cannot be split so.
-        WorkerError: The model cannot be built, or not for such rows.
+        WorkerError: The model cannot be built, or neither it nor its stages work on such rows.
     """
     spec = PipelineSpec.model_validate(question["spec"])
     model_spec, train = require_model(spec), spec.train
@@ -43,24 +46,26 @@ def report_split(question: dict[str, Any]) -> list[str]:
     file = load_model_file(model_spec, Path(question["base_dir"]))
     x = np.zeros((_FEW_ROWS, *question["shape"]), question["dtype"] or "float32")
     y = np.zeros((_FEW_ROWS, *question["label_shape"]), question["label_dtype"])
-    model = _build(file, (x, y), train.seed, model_spec.freeze)
+    with _find_line(f"{BUILD_MODEL} of {file.entrypoint} must return a model"):
+        model = build_keras_model(file, (x, y), train.seed, model_spec.freeze)
     split = split_model(model, train.pipeline, spec.workers)
-    cut_stages(model, split.partition)
+    with _find_line(f"the stages of {file.entrypoint} must work on rows of shape {describe_shape(x)}"):
+        try_stages(model, cut_stages(model, split.partition), x, y)
     return [
         *render_split(split.layers, split.partition, train.pipeline, train.batch_size),
         *render_other_counts(split.layers, spec.workers, train.pipeline, train.batch_size),
     ]
 
 
-def _build(file: ModelFile, example: Batch, seed: int, freeze: Sequence[str]) -> Any:
+@contextlib.contextmanager
+def _find_line(must: str) -> Iterator[None]:
+    """Say of an error of the user's code what `must` have been, and where it came up."""
     try:
-        return build_keras_model(file, example, seed, freeze)
+        yield
     except GangerError:
         raise
     except Exception as error:
-        raise WorkerError(
-            f"{BUILD_MODEL} of {file.entrypoint} must return a model. Received: {say_error(error)}{_find_place(error)}"
-        ) from error
+        raise WorkerError(f"{must}. Received: {say_error(error)}{_find_place(error)}") from error
 
 
 def _find_place(error: Exception) -> str:
@@ -80,7 +85,7 @@ def main() -> None:
         answer: dict[str, Any] = {"stages": report_split(json.load(sys.stdin))}
     except GangerError as error:
         answer = {"problem": str(error)}
-    print(f"\n{json.dumps(answer)}", flush=True)
+    print(f"\n{RECORD_SEPARATOR}{json.dumps(answer)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""What a model must be like to be trained in stages; each refusal names what prevents it."""
+"""What a model must be like to be trained in stages; each refusal names what prevents it.
+
+What is trained to other weights than the unsplit model's, without a word, would be worse than any of these refusals.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,18 @@ from typing import Any
 
 import keras
 from keras.src.backend.common.masking import get_keras_mask
+from keras.src.models.functional import Functional
 
 from training.errors import SpecError, spec_error
 
 _FIELD = "model.entrypoint"
-#: Loss reductions that are means over rows, and the one that adds up.
-_MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
-_SUM = "sum"
 
 
 def check_own_step(model: Any) -> None:
     """Check that a step of `model` is what Keras makes of its layers, its loss and its optimizer.
 
     Raises:
-        SpecError: It has a training step, a loss or a scale of its loss of its own.
+        SpecError: It has a training step, a loss or a scale of its loss of its own, or no loss.
     """
     for name in ("train_step", "compute_loss", "compute_metrics"):
         if getattr(type(model), name) is not getattr(keras.Model, name):
@@ -32,21 +33,24 @@ def check_own_step(model: Any) -> None:
             "must not scale its loss to be split into stages. Received: a LossScaleOptimizer, as mixed_float16 has it.",
             "Use mixed_bfloat16.",
         )
+    if model._compile_loss is None:
+        raise refuse(
+            "must be compiled with a loss to be split into stages. Received: none.",
+            "Give model.compile one, such as loss='mse'.",
+        )
 
 
-def is_mean(model: Any) -> bool:
-    """Whether the loss of a batch is the mean over its rows; otherwise it is the sum.
+def check_own_call(model: Any) -> None:
+    """Check that a functional or Sequential `model` calls its layers as its graph says.
 
     Raises:
-        SpecError: It is something else.
+        SpecError: Its class has a `call` of its own, of which the stages would know nothing.
     """
-    reductions = {getattr(each.loss, "reduction", None) for each in model._compile_loss._flat_losses}
-    if len(reductions) == 1 and reductions <= {*_MEANS, _SUM}:
-        return _SUM not in reductions
-    raise refuse(
-        "must have a loss that is a mean or a sum over rows to be trained in micro-batches. "
-        f"Received: a loss with the reduction {' and '.join(map(str, reductions)) or 'none'}."
-    )
+    if type(model).call not in (Functional.call, keras.Sequential.call):
+        raise refuse(
+            f"must leave call to Keras to be split into stages. Received: {type(model).__name__}, with its own.",
+            "Compute it in a layer, or use another strategy.",
+        )
 
 
 def check_nodes(nodes: Iterable[Any]) -> None:

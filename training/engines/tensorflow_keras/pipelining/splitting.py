@@ -15,11 +15,13 @@ import keras
 from keras.src.models.functional import operation_fn
 
 from training.engines.tensorflow_keras.pipelining.layer_cost import estimate_cost
+from training.engines.tensorflow_keras.pipelining.row_losses import is_mean
+from training.engines.tensorflow_keras.pipelining.sharing import check_owners
 from training.engines.tensorflow_keras.pipelining.splittable import (
     check_nodes,
     check_output,
+    check_own_call,
     check_own_step,
-    is_mean,
     refuse,
 )
 from training.plan.partition import LayerFacts, choose_partition, list_ranges
@@ -105,7 +107,7 @@ def cut_stages(model: Any, partition: Sequence[int]) -> list[Stage]:
     """Return the stages of a built `model`, which `choose_partition` has found to be cut so.
 
     Raises:
-        SpecError: A stage would hand on whole numbers, back through which no gradient comes.
+        SpecError: A stage would hand on whole numbers, back through which no gradient comes, or two share a variable.
     """
     graph = _find_graph(model)
     nodes = _list_nodes(graph)
@@ -116,6 +118,7 @@ def cut_stages(model: Any, partition: Sequence[int]) -> list[Stage]:
         function = keras.Function(given, nodes[numbers.stop - 1].outputs[0])
         layers = tuple(nodes[number].operation for number in numbers)
         stages.append(Stage(layers=layers, call=StageLayer(function)))
+    check_owners(stages)
     return stages
 
 
@@ -145,6 +148,7 @@ def _find_graph(model: Any) -> Any:
             f"Received: {type(model).__name__}, whose order of layers is known to its own code only.",
             "Use another strategy, or build it with keras.Input and keras.Model.",
         )
+    check_own_call(model)
     for name, tensors in (("input", graph.inputs), ("output", graph.outputs)):
         if len(tensors) != 1:
             names = ", ".join(tensor.name for tensor in tensors)
