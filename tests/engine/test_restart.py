@@ -1,6 +1,8 @@
 """A rank dies in mid-epoch under a real supervisor: the gang is restarted and ends where an undisturbed one does."""
 
+import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from fakes.jobs import Job
@@ -18,6 +20,11 @@ from training.spec.pipeline import PipelineSpec
 from training.steps.machine import read_machine
 
 pytestmark = pytest.mark.engine
+
+#: What is measured of each stage of a pipeline.
+MEASURES = ("busy_s", "idle_s", "peak_mib")
+#: Of a step, as `conftest.py` asks for them.
+MICRO_BATCHES = 3
 
 
 @pytest.fixture
@@ -124,3 +131,23 @@ def test_killed_stage_is_named_and_the_training_goes_on(site, two, job):
     assert result.exit_codes == {0: 0, 1: 143, 2: 143}
     newest = max(site.checkpoints("pipeline-3", "killed").glob("step-*")) / "state.safetensors"
     assert largest_difference(read_tensors(newest), two.newest("momentum")) < TOLERANCE
+    check_measured(job.folder)
+
+
+def check_measured(folder):
+    """Check what was measured of a pipeline of two stages: each is busy or idle, and the picture has all their work."""
+    events = map(json.loads, folder.events.read_text().splitlines())
+    told = [event["metrics"] for event in events if event["event"] == "measured"]
+    assert told
+    for metrics in told:
+        stages = [{name: metrics[f"pipeline/stage_{stage}_{name}"] for name in MEASURES} for stage in range(2)]
+        lasted = {stage["busy_s"] + stage["idle_s"] for stage in stages}
+        assert max(lasted) == pytest.approx(min(lasted))
+        assert max(lasted) <= metrics["pipeline/step_s"]
+        idle = sum(stage["idle_s"] for stage in stages) / (2 * max(lasted))
+        assert metrics["pipeline/bubble"] == pytest.approx(idle)
+        assert all(stage["busy_s"] > 0 and stage["peak_mib"] > 30 for stage in stages)
+    picture = ElementTree.parse(folder.timeline)
+    titles = [title.text.split(":")[0] for title in picture.iter("{http://www.w3.org/2000/svg}title")]
+    works = [f"{phase} of micro-batch {number}" for phase in ("forward", "backward") for number in range(MICRO_BATCHES)]
+    assert sorted(titles) == sorted(2 * works)
