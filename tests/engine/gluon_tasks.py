@@ -49,6 +49,12 @@ MISTAKEN_FILES = {
         " net.collect_params().setattr('grad_req', 'null')\n return net",
         "the block of {file} must have parameters to be trained. Received: 2, all with grad_req null.",
     ),
+    "sparse_parameter": (
+        "from mxnet import gluon\nclass Rows(gluon.HybridBlock):\n def __init__(self):\n  super().__init__()\n"
+        "  self.weight = self.params.get('weight', shape=(64, 10), stype='row_sparse')\n"
+        "def build_model(): return Rows()",
+        "the block of {file} must have dense parameters. Received: sparse weight.",
+    ),
     "trained_loss": (
         "from mxnet import gluon\nfrom mxnet.gluon import nn\ndef build_model(): return nn.Dense(10)\n"
         "class Learned(gluon.loss.L2Loss):\n def __init__(self):\n  super().__init__()\n  self.scale = nn.Dense(1)\n"
@@ -99,6 +105,7 @@ def list_common(site, team):
     yield site.payload(team, "user", "gluon/own_net.py", dataset="binary", params={"smoothing": 0.1, "rate": 0.2})
     yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=LAYERS | MOMENTUM)
     yield site.payload(team, "tuned", GLUON_MLP, initial_model=str(site.model(SINGLE, "momentum")), **TUNED)
+    yield site.payload(team, "sparse", "gluon/embedded.py", epochs=1)
     how = TEAMS_OF_ALL[team]
     if how.strategy != "model_parallel":
         yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered", checkpoint={"every_steps": 3, "keep": 9})
@@ -149,6 +156,7 @@ def list_of_one_process(site):
     yield site.payload(SINGLE, "numbers", "gluon/bare.py", dataset="numbered", epochs=1)
     yield site.payload(SINGLE, "classes", "gluon/bare.py", dataset="binary", params={"units": 2}, epochs=1)
     yield site.payload(SINGLE, "plain", "gluon/plain.py", dataset="binary", epochs=1)
+    yield site.payload(SINGLE, "dense", "gluon/embedded.py", params={"sparse": False}, epochs=1)
     yield site.payload(SINGLE, "elsewhere", "gluon/elsewhere.py", dataset="binary", epochs=1)
     yield site.payload(SINGLE, "symbol", "gluon/symbol.py", dataset="binary", epochs=1)
     yield site.payload(SINGLE, "debugged", GLUON_MLP, params=LAYERS, hybridize=False)
@@ -178,6 +186,7 @@ def list_asynchronous(site, team):
     params = {"params": {"rate": 0.2, "smoothing": 0.1}, "dataset": "binary"}
     yield site.payload(team, "user", "gluon/own_net.py", **params, checkpoint={"every_steps": 5, "keep": 20})
     yield site.payload(team, "adam", GLUON_MLP, params=LAYERS)
+    yield site.payload(team, "sparse", "gluon/embedded.py", epochs=1)
     yield resumed(site, team, "resumed", MIDDLE, "momentum", GLUON_MLP, params=LAYERS | MOMENTUM)
     outlier = {"batch_size": 8, "epochs": 1, "checkpoint": {"every_steps": 2}}
     yield site.payload(team, "rows", "gluon/rows.py", dataset="numbered")

@@ -257,6 +257,20 @@ def test_model_file_that_does_not_do(gluon, name):
     assert gluon.metrics(f"{SINGLE}/{name}") == []
 
 
+@pytest.mark.parametrize("team", REPLICATED)
+def test_sparse_gradients_train_as_dense_ones_do(gluon, team):
+    assert largest_difference(newest(gluon, SINGLE, "dense"), newest(gluon, team, "sparse")) < TOLERANCE
+
+
+@pytest.mark.parametrize("team", [team for team in GLUON_TEAMS if team not in REPLICATED])
+def test_sparse_gradients_are_refused_where_blocks_are_apart(gluon, team):
+    """MXNet cannot add them up over micro-batches."""
+    assert gluon.chief.failures[f"{team}/sparse"]["message"] == (
+        "train.strategy: must be `single` or `data_parallel` for sparse gradients. "
+        "Received: model_parallel and 0.weight. Leave out sparse_grad."
+    )
+
+
 def test_device_that_the_file_chose_is_given_up(gluon):
     """What it set the weights to is kept: they are all alike, and so are both outputs at first."""
     assert gluon.chief.of(f"{SINGLE}/elsewhere", "step")[0].metrics["loss"] == pytest.approx(np.log(2), rel=1e-4)

@@ -76,6 +76,16 @@ def test_every_row_is_taken_once(gluon_gangs, team):
         assert metrics["squared_label"] == pytest.approx((seen**2).mean(), rel=1e-6)
 
 
+@pytest.mark.parametrize("team", GLUON_GANGS)
+def test_sparse_gradients_are_refused_on_all_ranks(gluon_gangs, team):
+    """No store takes them, and Horovod would write beyond their memory."""
+    gang = gluon_gangs(team)
+    for rank in gang.ranks:
+        failure = rank.failures[f"{team}/sparse"]
+        assert failure["error"] == "SpecError"
+        assert f"Received: {GLUON_GANGS[team].strategy} and 0.weight" in failure["message"]
+
+
 def test_infinite_loss_stops_all_ranks_at_that_step(several):
     """K30."""
     failures = [rank.failures[f"{several.team}/outlier"] for rank in several.ranks]

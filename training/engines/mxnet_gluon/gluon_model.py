@@ -55,6 +55,7 @@ def build_gluon_model(file: ModelFile, dataset: Dataset, seed: int, freeze: Sequ
     with mx.name.NameManager():
         net = build_block(file)
         check_block(net, file.entrypoint)
+        _check_parameters(net, file)
         initialize(net)
         net.collect_params().reset_ctx(mx.cpu(0))  # wherever the file put them
     loss = build_loss(file, dataset)
@@ -175,6 +176,13 @@ def check_block(net: object, entrypoint: str) -> None:
         remedy = "Does it end in `return net`?" if net is None else ""
     message = f"{BUILD_MODEL} of {entrypoint} must return a gluon.Block (MXNet {mx.__version__}). Received: {what}."
     raise spec_error("model.entrypoint", message, remedy)
+
+
+def _check_parameters(net: Any, file: ModelFile) -> None:
+    sparse = [name for name, parameter in iter_parameters(net) if parameter._stype != "default"]
+    if sparse:
+        message = f"the block of {file.entrypoint} must have dense parameters. Received: sparse {', '.join(sparse)}."
+        raise spec_error("model.entrypoint", message, "Sparse gradients may do: `sparse_grad=True`.")
 
 
 def _check_trained(net: Any, file: ModelFile, frozen: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from training.engines.mxnet_gluon.parameters import Arrays
 from training.engines.mxnet_gluon.serving import render_optimizer
 from training.engines.mxnet_gluon.store_keys import COUNTS, WEIGHT, StateKey, check_counts, state_key
 from training.engines.mxnet_gluon.store_updates import pack_parts, read_counts, unpack_part, write_counts
-from training.engines.mxnet_gluon.strategies.store import ReplicaOfStore, check_dense
+from training.engines.mxnet_gluon.strategies.store import ReplicaOfStore, check_storable
 from training.engines.mxnet_gluon.trainer_state import check_optimizer, iter_trained
 from training.run.rank import RankContext
 from training.spec.train import TrainSpec
@@ -71,10 +71,10 @@ class DistAsync(ReplicaOfStore):
         """Return a trainer that updates nothing: it holds what the servers' optimizers remember when that is asked for.
 
         Raises:
-            SpecError: A parameter is sparse or no array of 32-bit floats, there are too many, or the optimizer must
-                update all.
+            SpecError: A gradient is sparse, a parameter is no array of 32-bit floats, there are too many, or the
+                optimizer must update all.
         """
-        check_dense(net, "dist_async")
+        check_storable(net, "dist_async")
         check_optimizer(optimizer, optimizers=self._servers)
         trainers = super().make_trainers(net, optimizer)
         (self._trainer,) = trainers

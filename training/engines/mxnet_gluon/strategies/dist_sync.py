@@ -11,7 +11,7 @@ from typing import Any
 
 import mxnet as mx
 
-from training.engines.mxnet_gluon.strategies.store import ReplicaOfStore, check_dense
+from training.engines.mxnet_gluon.strategies.store import ReplicaOfStore, check_storable
 from training.engines.mxnet_gluon.trainer_state import iter_trained
 from training.run.rank import RankContext
 
@@ -34,9 +34,9 @@ class DistSync(ReplicaOfStore):
         """Return one trainer, which updates the rank's own parameters.
 
         Raises:
-            SpecError: A parameter is sparse or no array of 32-bit floats.
+            SpecError: A gradient is sparse, or a parameter is no array of 32-bit floats.
         """
-        check_dense(net, "dist_sync")
+        check_storable(net, "dist_sync")
         trainers = super().make_trainers(net, optimizer)
         self._first = self.ranks.take_keys(len(trainers[0]._params))
         for index, parameter in iter_trained(trainers[0]):

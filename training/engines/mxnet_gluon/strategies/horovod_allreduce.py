@@ -13,6 +13,7 @@ import horovod.mxnet as hvd
 import mxnet as mx
 
 from training.engines.agreement import Vector
+from training.engines.mxnet_gluon.strategies.dense import check_dense
 from training.engines.mxnet_gluon.strategies.processes import ReplicaOfProcess
 from training.engines.mxnet_gluon.trainer_state import iter_trained
 from training.errors import LaunchError
@@ -42,7 +43,12 @@ class Horovod(ReplicaOfProcess):
             )
 
     def place(self, net: Any, train: TrainSpec) -> None:
-        """Put the parameters on the device of this rank, and note how gradients travel."""
+        """Put the parameters on the device of this rank, and note how gradients travel.
+
+        Raises:
+            SpecError: A gradient is sparse.
+        """
+        check_dense(net, "horovod")
         super().place(net, train)
         self._compression = train.compression if isinstance(train, HorovodTrain) else "none"
 

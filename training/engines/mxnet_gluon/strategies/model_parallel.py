@@ -18,6 +18,7 @@ from training.engines.mxnet_gluon.feeding import Rows, cut_equally
 from training.engines.mxnet_gluon.fine_tuning import iter_blocks
 from training.engines.mxnet_gluon.parameters import iter_parameters
 from training.engines.mxnet_gluon.runtime import choose_contexts
+from training.engines.mxnet_gluon.strategies.dense import check_dense
 from training.engines.mxnet_gluon.strategies.replicas import OneProcess, ReplicasOnContexts, compute_share
 from training.engines.mxnet_gluon.strategies.strategy import Share
 from training.engines.mxnet_gluon.trainer_state import check_optimizer, prepare_states
@@ -46,8 +47,9 @@ class ModelParallel(ReplicasOnContexts, OneProcess):
         """Put each block on its device, and have what it is called with brought there.
 
         Raises:
-            SpecError: The blocks cannot be placed so.
+            SpecError: The blocks cannot be placed so, or a gradient is sparse: such ones cannot be added up.
         """
+        check_dense(net, "model_parallel")
         options = cast("MXNetTrain", train)  # no other engine has this strategy
         count = len(self.contexts)
         self._micro_batches = choose_micro_batches(options.micro_batches, count, options.batch_size)

@@ -9,6 +9,7 @@ import numpy as np
 from training.engines.agreement import Vector
 from training.engines.mxnet_gluon.key_value_store import StoreRanks
 from training.engines.mxnet_gluon.parameters import iter_parameters
+from training.engines.mxnet_gluon.strategies.dense import check_dense
 from training.engines.mxnet_gluon.strategies.processes import ReplicaOfProcess
 from training.errors import spec_error
 from training.run.rank import RankContext
@@ -43,17 +44,14 @@ class ReplicaOfStore(ReplicaOfProcess):
         return self.ranks.copy_from_chief(values.astype("float32")).astype(values.dtype)
 
 
-def check_dense(net: Any, strategy: str) -> None:
+def check_storable(net: Any, strategy: str) -> None:
     """Check that a store can take the parameters of a block.
 
     Raises:
-        SpecError: One is sparse or is no array of 32-bit floats.
+        SpecError: A gradient is sparse, or a parameter is no array of 32-bit floats.
     """
+    check_dense(net, strategy)
     for name, parameter in iter_parameters(net):
-        if parameter._stype != "default" or parameter._grad_stype != "default":
-            raise spec_error(
-                "train.strategy", f"{strategy} takes dense parameters with dense gradients. Received: sparse {name}."
-            )
         dtype = np.dtype(parameter.dtype)
         if dtype != np.float32:
             raise spec_error(
