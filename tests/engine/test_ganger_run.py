@@ -74,8 +74,9 @@ def test_the_equivalence_law_holds_from_the_command_line(outcomes):
 
     assert one["steps"] == two["steps"] > 0
     assert two["weights_norm"] == pytest.approx(one["weights_norm"], rel=1e-5)
-    for name, value in one["metrics"].items():
-        assert two["metrics"][name] == pytest.approx(value, rel=1e-3), name
+    for kind in ("metrics", "evaluation"):
+        assert two[kind] == pytest.approx(one[kind], rel=1e-3)
+    assert one["evaluation"]["loss"] == pytest.approx(one["metrics"]["val_loss"], rel=1e-3)
 
 
 def test_the_json_object_says_what_a_script_needs(outcomes):

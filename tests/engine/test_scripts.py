@@ -62,7 +62,7 @@ def test_keras_fit_by_several_workers_is_evaluated_and_registered(home, tmp_path
 
     norms = said(merged, "norm of the weights")
     assert norms[0] == norms[1]
-    assert outcome["metrics"]["accuracy"] >= 0.9
+    assert outcome["evaluation"]["accuracy"] >= 0.9
     assert outcome["registered"]["version"] == "1"
     client, run = only_run(home, tmp_path.name, outcome)
     assert run.info.status == "FINISHED"
@@ -97,7 +97,7 @@ def test_a_loop_with_horovods_gradient_tape(home, tmp_path):  # noqa: F811
     assert norms[0] == norms[1]
     assert float(said(merged, "loss")[0]) < 0.8
     assert outcome["model_path"] is None
-    assert outcome["metrics"] == {}
+    assert outcome["metrics"] == outcome["evaluation"] == {}
 
 
 def test_a_loop_of_gluon_with_the_key_value_store(home, tmp_path):  # noqa: F811

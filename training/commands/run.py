@@ -88,13 +88,13 @@ def _ask(file: PipelineFile, progress: Any) -> bool:
 def _describe(folder: RunFolder, outcome: PipelineOutcome) -> dict[str, Any]:
     train = outcome.values.get("train", {})
     tracking = TrackingRef.read(folder.tracking)
-    metrics = {**train.get("metrics", {}), **outcome.values.get("evaluate", {}).get("metrics", {})}
     return {
         "run_id": folder.run_id,
         "state": outcome.state,
         "mlflow_run_id": tracking.run_id if tracking else None,
         "steps": train.get("steps"),
-        "metrics": metrics,
+        "metrics": train.get("metrics", {}),
+        "evaluation": outcome.values.get("evaluate", {}).get("metrics", {}),
         "weights_sha256": train.get("weights_sha256"),
         "weights_norm": train.get("weights_norm"),
         "model_path": str(folder.model) if train and (folder.model / "MLmodel").exists() else None,
@@ -105,16 +105,16 @@ def _describe(folder: RunFolder, outcome: PipelineOutcome) -> dict[str, Any]:
 
 def _summarise(folder: RunFolder, outcome: PipelineOutcome) -> str:
     described = _describe(folder, outcome)
-    metrics = "  ".join(f"{name} {_render(value)}" for name, value in described["metrics"].items()) or "none"
     registered = described["registered"]
     model = described["model_path"] or "none"
     version = f"\nregistered  {registered['model']} version {registered['version']}" if registered else ""
-    return f"run         {folder.run_id}: {outcome.state}\nmetrics     {metrics}\nmodel       {model}{version}"
+    metrics = f"metrics     {_render(described['metrics'])}\nevaluation  {_render(described['evaluation'])}"
+    return f"run         {folder.run_id}: {outcome.state}\n{metrics}\nmodel       {model}{version}"
 
 
-def _render(value: float | None) -> str:
-    """Return a metric as it is read; JSON has no number for one that is none, and says null."""
-    return "nan" if value is None else f"{value:.4g}"
+def _render(metrics: dict[str, float | None]) -> str:
+    """Return metrics as they are read; JSON has no number for one that is none, and says null."""
+    return "  ".join(f"{name} {'nan' if one is None else f'{one:.4g}'}" for name, one in metrics.items()) or "none"
 
 
 def _fail(error: BaseException, folder: RunFolder) -> NoReturn:
