@@ -74,7 +74,7 @@ def test_a_succeeded_job_runs_again_where_that_is_wanted(job: Job) -> None:
     job.run(job.plan(ENDS))
     assert not start_or_attach(job.folder, job.plan(ENDS), keep_succeeded=False, on_line=job.said.append)
     assert job.follow().attempts == 2
-    assert job.said[-1].endswith("succeeded before: it starts anew.")
+    assert job.said[-1].endswith("succeeded before: it is started again.")
 
 
 def test_a_failed_job_stands_where_that_is_wanted(job: Job) -> None:

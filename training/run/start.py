@@ -38,7 +38,7 @@ def start_or_attach(
     """Have the job run: start its supervisor, or find the one that lives.
 
     A job that has succeeded is left as it is, unless `keep_succeeded` says otherwise. One that has failed or was
-    cancelled starts anew, its old result archived: that is what an Airflow retry wants.
+    cancelled is started again, its old result archived: that is what an Airflow retry wants.
 
     Args:
         folder: Where the job lives; it need not exist.
@@ -82,14 +82,14 @@ def _is_kept(folder: JobFolder, keep_succeeded: bool, keep_failed: bool, on_line
     result = JobResult.read(folder.result)
     if result is None:
         if folder.supervisor.exists():
-            on_line(f"The supervisor of {folder.job_id} died without a result: the job starts anew.")
+            on_line(f"The supervisor of {folder.job_id} died without a result: the job is started again.")
         return False
     if keep_succeeded if result.state is JobState.SUCCEEDED else keep_failed:
         on_line(f"{folder.job_id} is over already: {result.state}. Its result is kept.")
         return True
     number = 1 + sum(1 for _ in folder.path.glob(folder.archived_result(0).name.replace("0", "*")))
     folder.result.rename(folder.archived_result(number))
-    on_line(f"{folder.job_id} {_say(result.state)} before: it starts anew.")
+    on_line(f"{folder.job_id} {_say(result.state)} before: it is started again.")
     return False
 
 

@@ -108,5 +108,5 @@ def _read_follower(folder: JobFolder) -> int:
 def _await_cancelled(ctx: StepContext, folder: JobFolder) -> None:
     """Let a job end whose end somebody wanted for an earlier try: this one shall run."""
     if read_standing(folder) is Standing.ENDING:
-        ctx.log(f"{folder.job_id} is being cancelled: waiting for its end, then it starts anew.")
+        ctx.log(f"{folder.job_id} is being cancelled: waiting for its end, then it is started again.")
         follow(folder)
