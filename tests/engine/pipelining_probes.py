@@ -7,12 +7,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from training.engines.tensorflow_keras.pipelining.calling import try_stages
 from training.engines.tensorflow_keras.pipelining.pipelined_fit import PipelinedFit
 from training.engines.tensorflow_keras.pipelining.pipelined_step import PipelinedStep
 from training.engines.tensorflow_keras.pipelining.placing import place_model
 from training.engines.tensorflow_keras.pipelining.split_report import report_split
 from training.engines.tensorflow_keras.pipelining.splitting import cut_stages, read_layers, split_model
+from training.engines.tensorflow_keras.pipelining.trying import try_stages
 from training.engines.tensorflow_keras.shims.placed_variables import note_optimizer_variables
 from training.engines.tensorflow_keras.shims.symbolic_build import build_from_batch
 from training.errors import GangerError
@@ -141,7 +141,7 @@ def refusals():
     return {name: refuse(make) for name, make in REFUSED.items()}
 
 
-def refuse(make):
+def refuse(make, weights=False):
     """Return what is said of a model that `make` makes, or of its partition, before its first step."""
     model = make()
     model, wanted = model if isinstance(model, tuple) else (model, "auto")
@@ -152,27 +152,37 @@ def refuse(make):
         build_from_batch(model, (x, y))
         split = split_model(model, StagesSpec(stages=2, partition=wanted), 2)
         stages = cut_stages(model, split.partition)
-        tried = say_refusal(lambda: try_stages(model, stages, x, y))
-        step = PipelinedStep(model, stages, ["CPU:0", "CPU:1"], order_stages("1f1b", 2, 2), 4)
-        assert say_refusal(lambda: step.make_function()(x, y)) == tried  # where nobody knew the rows beforehand
-        return tried
-    except GangerError as error:
-        return str(error)
-
-
-def say_refusal(act):
-    """Return how `act` is refused; None where it is not."""
-    try:
-        act()
+        try_stages(model, stages, (x, y, y) if weights else (x, y))
     except GangerError as error:
         return str(error)
     return None
 
 
+def weighted():
+    """What is said of rows with weights."""
+    return refuse(make_normalising_model, weights=True)
+
+
+def tried():
+    """Which layers go by micro-batches, and what a try has changed of their model."""
+    keras.utils.set_random_seed(7)
+    chain = [layers.Dense(4), layers.BatchNormalization(name="norm"), layers.Dropout(0.5, name="drop"), layers.Dense(1)]
+    model = compile_chain(*chain)
+    x = np.random.default_rng(3).normal(2.0, 3.0, (4, 4)).astype("float32")
+    build_from_batch(model, (x, x[:, :1]))
+    before = [variable.numpy() for variable in model.variables]
+    stages = cut_stages(model, split_model(model, StagesSpec(stages=2), 2).partition)
+    moving = try_stages(model, stages, (x, x[:, :1]))
+    changes = (np.abs(now.numpy() - then).max() for now, then in zip(model.variables, before, strict=True))
+    return {"moving": moving, "difference": float(max(changes))}
+
+
 def reports():
     """What is said of a model file before anything starts: its lines for the plan, or why it is refused."""
     asked = {"whole": ("whole", [10]), "few classes": ("whole", [3]), "codes": ("whole", [])}
-    return {name: report(*asked.get(name, (name, [10]))) for name in [*asked, "narrow", "broken", "penalised"]}
+    return {
+        name: report(*asked.get(name, (name, [10]))) for name in [*asked, "narrow", "broken", "moving", "penalised"]
+    }
 
 
 def report(kind, label_shape):
@@ -305,6 +315,7 @@ REFUSED = {
     "scaled loss": make_scaling,
     "own loss": lambda: compile_chain(Losing(name="losing"), layers.Dense(1)),
     "penalty": lambda: compile_chain(layers.Dense(4, activity_regularizer="l2", name="held"), layers.Dense(1)),
+    "spectral": lambda: compile_chain(layers.SpectralNormalization(layers.Dense(4), name="held"), layers.Dense(1)),
     "no loss": make_with_loss(None),
     "no mean": make_with_loss(keras.losses.MeanSquaredError(None)),
     "whole batch": make_with_loss(whole_batch),
@@ -406,5 +417,7 @@ QUESTIONS = (
     clocks,
     description,
     refusals,
+    weighted,
+    tried,
     reports,
 )

@@ -184,6 +184,7 @@ def test_the_split_is_told_with_what_each_stage_costs(answers):
         ("scaled loss", "Received: a LossScaleOptimizer, as mixed_float16 has it. Use mixed_bfloat16."),
         ("own loss", "Received: a loss of losing. Regularize weights instead, or compute it in the loss."),
         ("penalty", "Received: a loss of held. Regularize weights instead, or compute it in the loss."),
+        ("spectral", "must leave weights to the optimizer to be split into stages. Received: held, which changes seq"),
         ("no loss", "must be compiled with a loss to be split into stages. Received: none."),
         (
             "whole batch",
@@ -229,6 +230,22 @@ def test_shapes_that_do_not_meet_are_refused_in_a_line(answers, name, says):
     assert answers["reports"]["whole"][0].startswith("2 stages, 1f1b")
 
 
+def test_layers_that_go_by_micro_batches_are_named_before_anything_starts(answers):
+    assert (
+        "norm, drop: by micro-batches, so that weights are others than without stages" in answers["reports"]["moving"]
+    )
+    assert not any("by micro-batches" in line for line in answers["reports"]["whole"])
+
+
 def test_what_layers_add_to_the_loss_is_refused_before_anything_starts(answers):
     """K31: which shows only when they are called."""
     assert "Received: a loss of held." in answers["reports"]["penalised"]
+
+
+def test_rows_with_weights_are_refused_by_the_chief_before_its_first_step(answers):
+    """K31: only `build_dataset` has such, of which nobody else knows."""
+    assert "must be given features and labels alone to be trained in stages. Received: rows of 3" in answers["weighted"]
+
+
+def test_a_model_that_was_tried_is_what_it_was(answers):
+    assert answers["tried"] == {"moving": ["norm", "drop"], "difference": 0}

@@ -26,6 +26,11 @@ def render_split(
     ]
 
 
+def render_moving(layers: Sequence[str]) -> list[str]:
+    """Return what is to be said of `layers` whose state goes on with each micro-batch; nothing where there are none."""
+    return [f"{', '.join(layers)}: by micro-batches, so that weights are others than without stages"] if layers else []
+
+
 def render_other_counts(layers: Sequence[LayerFacts], stages: int, wanted: StagesSpec, batch_size: int) -> list[str]:
     """Return a line for each other number of stages that the model and the micro-batches allow, up to twice as many."""
     most = min(len(find_cuts(layers)) + 1, wanted.micro_batches, 2 * stages)

@@ -10,6 +10,12 @@ def build_model(kind):
         "whole": [layers.Dense(8), layers.Dense(10)],
         "narrow": [layers.Input((30,)), layers.Dense(8), layers.Dense(10)],
         "broken": [layers.Dense(8), layers.Reshape((16,)), layers.Dense(10)],
+        "moving": [
+            layers.Dense(8),
+            layers.BatchNormalization(name="norm"),
+            layers.Dropout(0.1, name="drop"),
+            layers.Dense(10),
+        ],
         "penalised": [layers.Dense(8, activity_regularizer="l2", name="held"), layers.Dense(10)],
     }[kind]
     model = keras.Sequential(chain)

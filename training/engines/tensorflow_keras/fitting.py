@@ -49,7 +49,7 @@ def run_training(job: TrainingJob) -> None:
         model = build_keras_model(job.file, job.rows.example, job.spec.train.seed, require_model(job.spec).freeze)
         warmup_updates = job.spec.train.warmup_steps * job.strategy.updates_per_step
         scale_learning_rate(model, choose_factor(job.spec), warmup_updates)
-    job.strategy.adopt(model, job.spec.train)
+    job.strategy.adopt(model, job.spec.train, job.rows.example)
     check_savable(model, job.file.entrypoint)
     tune(job, model)
     if said := describe_normalization(model, job.spec.train.strategy, job.strategy.replicas):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from training.engines.tensorflow_keras.epoch_loop import train_epochs
 from training.engines.tensorflow_keras.observed_step import LOSSES
-from training.engines.tensorflow_keras.pipelining.splittable import refuse
 from training.engines.tensorflow_keras.pipelining.step_times import StepTimes
 from training.engines.tensorflow_keras.shims.awaited_writes import await_writes
 
@@ -57,7 +56,7 @@ class PipelinedFit:
         logs: dict[str, float] = {}
         for batch in range(steps):
             self._callbacks.on_train_batch_begin(batch)
-            rows = _check_parts(next(batches))
+            rows = next(batches)
             await_writes()  # of metrics that were reset, or by callbacks of the user's
             began = time.perf_counter()
             loss, found, marks = self._function(*rows)
@@ -68,14 +67,3 @@ class PipelinedFit:
                 break
         self._callbacks.on_epoch_end(epoch, logs)
         self._report(self._callbacks.step)
-
-
-def _check_parts(batch: Sequence[Any]) -> Sequence[Any]:
-    """Return `batch`, which must be features and labels: nothing else travels with the micro-batches.
-
-    Raises:
-        SpecError: It has weights of rows, or no labels.
-    """
-    if len(batch) == 2:
-        return batch
-    raise refuse(f"must be given features and labels to be trained in stages. Received: batches of {len(batch)} parts.")

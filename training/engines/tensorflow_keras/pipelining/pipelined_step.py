@@ -17,9 +17,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from training.engines.tensorflow_keras.pipelining.calling import call_stage
 from training.engines.tensorflow_keras.pipelining.placing import follow_largest_input
-from training.engines.tensorflow_keras.pipelining.row_losses import check_row_losses, is_mean
+from training.engines.tensorflow_keras.pipelining.row_losses import is_mean
 from training.engines.tensorflow_keras.pipelining.splitting import Stage
 from training.engines.tensorflow_keras.shims.unordered_timestamps import unordered_timestamps
 from training.plan.schedules import StageOrder, Work, split_rows, unroll
@@ -137,7 +136,7 @@ class _Trace:
             tape.watch(weights)
             if work.stage:
                 tape.watch(given)
-            made = call_stage(self._step._model, self._stages, work.stage, given)
+            made = stage.call(given, training=True)
             if work.stage == self._step._last:
                 self._outputs.append(made)
                 made = self._score(work.micro_batch, made)
@@ -154,8 +153,6 @@ class _Trace:
     def _score(self, micro_batch: int, made: Any) -> Any:
         """Return what the micro-batch adds to the loss of the step."""
         model = self._step._model
-        if micro_batch == 0:
-            check_row_losses(model, self._y[0], made)
         loss = model._compile_loss(self._y[micro_batch], made) * self._step.weigh(micro_batch)
         self._losses.append(tf.stop_gradient(loss))
         return loss

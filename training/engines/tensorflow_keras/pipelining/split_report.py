@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from training.engines.tensorflow_keras.keras_model import build_keras_model, describe_shape, say_error
-from training.engines.tensorflow_keras.pipelining.calling import try_stages
 from training.engines.tensorflow_keras.pipelining.splitting import cut_stages, split_model
+from training.engines.tensorflow_keras.pipelining.trying import try_stages
 from training.engines.training_job import require_model
 from training.errors import GangerError, WorkerError
 from training.model_file import BUILD_MODEL, load_model_file
-from training.plan.stage_table import render_other_counts, render_split
+from training.plan.stage_table import render_moving, render_other_counts, render_split
 from training.run.event import RECORD_SEPARATOR
 from training.spec.pipeline import PipelineSpec
 
@@ -50,9 +50,10 @@ def report_split(question: dict[str, Any]) -> list[str]:
         model = build_keras_model(file, (x, y), train.seed, model_spec.freeze)
     split = split_model(model, train.pipeline, spec.workers)
     with _find_line(f"the stages of {file.entrypoint} must work on rows of shape {describe_shape(x)}"):
-        try_stages(model, cut_stages(model, split.partition), x, y)
+        moving = try_stages(model, cut_stages(model, split.partition), (x, y))
     return [
         *render_split(split.layers, split.partition, train.pipeline, train.batch_size),
+        *render_moving(moving),
         *render_other_counts(split.layers, spec.workers, train.pipeline, train.batch_size),
     ]
 

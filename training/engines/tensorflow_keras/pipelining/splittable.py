@@ -85,22 +85,6 @@ def check_output(node: Any) -> None:
         )
 
 
-def check_losses(layers: Iterable[Any]) -> None:
-    """Check, after a forward, that none of its `layers` has added to the loss.
-
-    Raises:
-        SpecError: One has.
-    """
-    own = [layer for layer in layers if isinstance(layer, keras.Layer)]
-    for layer in (inner for outer in own for inner in outer._flatten_layers()):
-        if layer._get_own_losses():
-            raise refuse(
-                "must add nothing to its loss in its layers to be split into stages: how that adds up over "
-                f"micro-batches is the layer's to say. Received: a loss of {layer.name}.",
-                "Regularize weights instead, or compute it in the loss.",
-            )
-
-
 def refuse(message: str, remedy: str = "") -> SpecError:
     """Return the error that says why a model cannot be split."""
     return spec_error(_FIELD, message, remedy)

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.rows import Batch
 from training.engines.tensorflow_keras.shims.central_variables import aggregate_updates, scale_without_branch
 from training.engines.tensorflow_keras.strategies.devices import ReplicasOnDevices, make_devices
 from training.engines.tensorflow_keras.strategies.replicas import check_replicas
@@ -39,9 +40,9 @@ class CentralStorage(ReplicasOnDevices):
         """Return the scope in which variables are made on the CPU, to be updated by all replicas together."""
         return self._scope()
 
-    def adopt(self, model: Any, train: TrainSpec) -> None:
+    def adopt(self, model: Any, train: TrainSpec, example: Batch) -> None:
         """Have the optimizer use gradients of the global batch, and count where replicas can meet."""
-        super().adopt(model, train)
+        super().adopt(model, train, example)
         scale_without_branch(model.optimizer)
 
     def gather(self, values: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.rows import Batch
 from training.engines.tensorflow_keras.shims.summed_gradients import sum_before_use
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.own_values import read_value, settle_own_values
@@ -32,9 +33,9 @@ class ReplicasOnDevices(KerasFit, OneProcess):
         scope: AbstractContextManager[Any] = self._strategy.scope()
         return scope
 
-    def adopt(self, model: Any, train: TrainSpec) -> None:
+    def adopt(self, model: Any, train: TrainSpec, example: Batch) -> None:
         """Have the optimizer clip and judge gradients of the global batch."""
-        super().adopt(model, train)
+        super().adopt(model, train, example)
         sum_before_use(model.optimizer)
 
     def distribute(self, make_dataset: MakeDataset) -> Any:

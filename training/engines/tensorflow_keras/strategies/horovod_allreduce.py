@@ -12,6 +12,7 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.rows import Batch
 from training.engines.tensorflow_keras.shims.horovod_optimizer import combine_gradients
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.own_values import settle_own_values
@@ -47,7 +48,7 @@ class Horovod(KerasFit):
         """Return a context that does nothing: each rank has ordinary variables."""
         return contextlib.nullcontext()
 
-    def adopt(self, model: Any, train: TrainSpec) -> None:
+    def adopt(self, model: Any, train: TrainSpec, example: Batch) -> None:
         """Have the optimizer average gradients over ranks before it uses them."""
         options = train if isinstance(train, HorovodTrain) else HorovodTrain(engine="horovod")
         combine_gradients(model, compression=options.compression, reduction=options.reduction)

@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.rows import Batch
 from training.engines.tensorflow_keras.shims.reduce_per_replica import hand_back_reduced_logs
 from training.engines.tensorflow_keras.shims.summed_gradients import sum_before_use
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
@@ -47,9 +48,9 @@ class MultiWorkerMirrored(KerasFit, KnownToTensorFlow):
         scope: AbstractContextManager[Any] = self._strategy.scope()
         return scope
 
-    def adopt(self, model: Any, train: TrainSpec) -> None:
+    def adopt(self, model: Any, train: TrainSpec, example: Batch) -> None:
         """Have the optimizer clip and judge gradients of the global batch."""
-        super().adopt(model, train)
+        super().adopt(model, train, example)
         sum_before_use(model.optimizer)
 
     def distribute(self, make_dataset: MakeDataset) -> Any:

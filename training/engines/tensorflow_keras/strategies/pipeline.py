@@ -22,10 +22,12 @@ from training.engines.tensorflow_keras.pipelining.placing import place_model
 from training.engines.tensorflow_keras.pipelining.splitting import cut_stages, split_model
 from training.engines.tensorflow_keras.pipelining.stage_memory import make_peak_reader
 from training.engines.tensorflow_keras.pipelining.step_times import StepTimes
+from training.engines.tensorflow_keras.pipelining.trying import try_stages
+from training.engines.tensorflow_keras.rows import Batch
 from training.engines.tensorflow_keras.shims.placed_variables import Beside, note_optimizer_variables
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.plan.schedules import order_stages
-from training.plan.stage_table import render_split
+from training.plan.stage_table import render_moving, render_split
 from training.plan.tf_config import parse_tf_config
 from training.plan.timeline import describe_pipeline, measure_pipeline
 from training.plan.timeline_drawing import draw_timeline
@@ -74,19 +76,21 @@ class Pipeline(OneProcess):
         """Return the scope in which a model can be built that `adopt` then spreads over the stages."""
         return self._note()
 
-    def adopt(self, model: Any, train: TrainSpec) -> None:
+    def adopt(self, model: Any, train: TrainSpec, example: Batch) -> None:
         """Split `model`, and put the variables of each part, and what the optimizer knows of them, onto its stage.
 
         Raises:
-            SpecError: It cannot be split, or not so.
+            SpecError: It cannot be split, or not so, or its rows have weights.
         """
-        super().adopt(model, train)
+        super().adopt(model, train, example)
         assert train.strategy == "pipeline"
         wanted = train.pipeline
         devices = self._devices[: wanted.stages]
         split = split_model(model, wanted, len(devices))
-        print("\n".join(render_split(split.layers, split.partition, wanted, train.batch_size)), flush=True)
         stages = cut_stages(model, split.partition)
+        moving = try_stages(model, stages, example)
+        lines = [*render_split(split.layers, split.partition, wanted, train.batch_size), *render_moving(moving)]
+        print("\n".join(lines), flush=True)
         place_model(model, stages, devices, self._beside)
         orders = order_stages(wanted.schedule, len(stages), wanted.micro_batches)
         self._function = PipelinedStep(model, stages, devices, orders, train.batch_size).make_function()

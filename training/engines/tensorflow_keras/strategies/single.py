@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from training.engines.tensorflow_keras.rows import Batch
 from training.engines.tensorflow_keras.strategies.keras_fit import KerasFit
 from training.engines.tensorflow_keras.strategies.strategy import MakeDataset, OneProcess
 from training.run.rank import RankContext
@@ -25,7 +26,7 @@ class Single(KerasFit, OneProcess):
         """Return a context that does nothing."""
         return contextlib.nullcontext()
 
-    def adopt(self, model: Any, train: TrainSpec) -> None:
+    def adopt(self, model: Any, train: TrainSpec, example: Batch) -> None:
         """Do nothing: whatever Keras can do works here."""
 
     def distribute(self, make_dataset: MakeDataset) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from training.engines.tensorflow_keras.rows import Batch
 from training.errors import spec_error
 from training.spec.train import TrainSpec
 
@@ -35,8 +36,14 @@ class Strategy(Protocol):
         """Return the context in which a model must be built to be trained here."""
         ...
 
-    def adopt(self, model: Any, train: TrainSpec) -> None:
-        """Make a model that was built in `scope` ready to be trained by all ranks together."""
+    def adopt(self, model: Any, train: TrainSpec, example: Batch) -> None:
+        """Make a model that was built in `scope` ready to be trained by all ranks together.
+
+        Args:
+            model: Compiled and built.
+            train: How.
+            example: A few rows, as NumPy arrays.
+        """
         ...
 
     def fit(
@@ -107,7 +114,7 @@ class SynchronousStrategy(Strategy, Protocol):
 class KnownToTensorFlow:
     """What strategies have in common whose replicas TensorFlow itself keeps together."""
 
-    def adopt(self, model: Any, train: TrainSpec) -> None:
+    def adopt(self, model: Any, train: TrainSpec, example: Batch) -> None:
         """Do nothing to the model: gradients are added up already.
 
         Raises:
