@@ -157,16 +157,13 @@ def test_an_interrupted_training_ends_on_sigterm_and_says_how_to_resume(home, tm
     deadline = time.monotonic() + TIMEOUT_S
     while "epoch 2/5000" not in log.read_text() and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.2)
-    told = time.monotonic()
     process.send_signal(signal.SIGINT)
     outcome = json.loads(process.communicate(timeout=60)[0])
-    took = time.monotonic() - told
 
     result = json.loads((home / "runs" / outcome["run_id"] / "jobs" / "train" / "result.json").read_text())
     assert process.returncode == 130
-    assert took < 8  # SIGKILL comes after 10 s
     assert outcome["state"] == "cancelled"
-    assert result["exit_codes"] == {"0": 143, "1": 143}
+    assert result["exit_codes"] == {"0": 143, "1": 143}  # by SIGTERM: nothing had to be killed
     assert f"ganger run --resume {outcome['run_id']}" in log.read_text()
     assert list_marked(outcome["run_id"]) == []
 
