@@ -1,5 +1,6 @@
 """The whole pipeline from the command line: real ranks, real MLflow, no Airflow."""
 
+import contextlib
 import json
 import os
 import signal
@@ -32,13 +33,22 @@ def ganger(home, *arguments, cwd=None):
     return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
+@contextlib.contextmanager
 def start_ganger(home, *arguments, log):
-    """Start the command without waiting; its standard error goes to `log`."""
+    """Start the command, which is ended with the context; its standard error goes to `log`."""
     env = {**os.environ, settings.HOME: str(home)}
     env.pop(settings.TRACKING_URI, None)
     command = [str(Path(sys.executable).parent / "ganger"), *map(str, arguments)]
+    # Tests in a shell's background job have SIGINT ignored, and so would the command.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     with log.open("w") as stream:
-        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=stream, text=True)
+        process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=stream, text=True)
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(TIMEOUT_S)
 
 
 def run_digits(home, workers):
@@ -153,12 +163,12 @@ def test_a_rank_that_raises_is_the_headline_and_leaves_nothing(home, tmp_path):
 def test_an_interrupted_training_ends_on_sigterm_and_says_how_to_resume(home, tmp_path):
     """K16: TensorFlow puts a handler of its own in the place of ours; ranks would train on until they are killed."""
     log = tmp_path / "log"
-    process = start_ganger(home, "run", DIGITS, "--json", "--set", "train.epochs=5000", log=log)
-    deadline = time.monotonic() + TIMEOUT_S
-    while "epoch 2/5000" not in log.read_text() and time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    outcome = json.loads(process.communicate(timeout=60)[0])
+    with start_ganger(home, "run", DIGITS, "--json", "--set", "train.epochs=5000", log=log) as process:
+        deadline = time.monotonic() + TIMEOUT_S
+        while "epoch 2/5000" not in log.read_text() and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        outcome = json.loads(process.communicate(timeout=60)[0])
 
     result = json.loads((home / "runs" / outcome["run_id"] / "jobs" / "train" / "result.json").read_text())
     assert process.returncode == 130
