@@ -2,14 +2,16 @@
 
 import json
 import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from gang import PYTHON
+from gang import PYTHON, run_gang
 from test_ganger_run import ganger, home, list_marked  # noqa: F401 - `home` is a fixture
 
 from training import settings
+from training.spec.pipeline import PipelineSpec
 from training.tracking.mlflow_client import connect
 
 pytestmark = pytest.mark.engine
@@ -169,3 +171,19 @@ def test_the_repairs_are_still_needed():
         "broadcast_variables": "AttributeError",
         "gradient_tape": "AttributeError",
     }
+
+
+@pytest.mark.parametrize(("arguments", "exit_code"), [([], -signal.SIGABRT), (["repaired"], 0)])
+def test_the_repair_of_the_store_is_still_needed(tmp_path, arguments, exit_code):
+    """A script that was done dies of SIGABRT where MXNet's store is freed late; not with the repair."""
+    mapping = {
+        "name": "own",
+        "train": {"engine": "mxnet", "strategy": "dist_sync", "script": "unrepaired_store.py"},
+        "cluster": {"workers": 1},
+    }
+    command = [Path(__file__).parent / "unrepaired_store.py", *arguments]
+
+    (rank,) = run_gang(tmp_path / "gang", command, {"engine": "mxnet"}, PipelineSpec.model_validate(mapping))
+
+    assert "done" in rank.text
+    assert rank.exit_code == exit_code, rank.text
