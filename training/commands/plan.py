@@ -31,9 +31,10 @@ def plan(spec: Path, overrides: tuple[str, ...], as_json: bool) -> None:
     data = file.spec.data
     facts = read_facts(data, file.base_dir, read_home()) if data is not None and file.spec.prepares_data else None
     result = plan_run(file.spec, machine, facts)
-    unbuildable = [*find_absent(file.spec, machine), *find_code_problems(file)]
-    unfit = [*find_unfit(file.spec, machine), *find_code_problems(file), *find_initial_model_problems(file)]
-    split = SplitReport() if unbuildable else read_split(file, machine.environments[result.environment], facts)
+    in_code = find_code_problems(file)
+    unfit = [*find_unfit(file.spec, machine), *in_code, *find_initial_model_problems(file)]
+    cannot_build = in_code or find_absent(file.spec, machine)
+    split = SplitReport() if cannot_build else read_split(file, machine.environments[result.environment], facts)
     problems = (*result.problems, *map(str, unfit), *filter(None, [split.problem]))
     result = result.model_copy(update={"problems": problems, "stages": split.stages or result.stages})
     click.echo(result.model_dump_json(indent=2) if as_json else render_plan(result))

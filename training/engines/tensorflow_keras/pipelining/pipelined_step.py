@@ -152,8 +152,7 @@ class _Trace:
 
     def _score(self, micro_batch: int, made: Any) -> Any:
         """Return what the micro-batch adds to the loss of the step."""
-        model = self._step._model
-        loss = model._compile_loss(self._y[micro_batch], made) * self._step.weigh(micro_batch)
+        loss = self._step._model._compile_loss(self._y[micro_batch], made) * self._step.weigh(micro_batch)
         self._losses.append(tf.stop_gradient(loss))
         return loss
 

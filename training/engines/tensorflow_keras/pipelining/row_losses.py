@@ -49,9 +49,8 @@ def check_row_losses(model: Any, labels: Any, outputs: Any) -> None:
     made = np.random.default_rng(0).uniform(0.1, 0.9, (_FEW_ROWS, *outputs.shape[1:]))
     rows = np.arange(_FEW_ROWS).reshape(-1, *[1] * (len(labels.shape) - 1)) % 2
     truth = np.broadcast_to(rows, (_FEW_ROWS, *labels.shape[1:]))
-    with tf.init_scope():  # not in the function that is being traced
-        for each in model._compile_loss._flat_losses:
-            _check_row_loss(each.loss, *(tf.constant(part, each.loss.dtype) for part in (truth, made)))
+    for each in model._compile_loss._flat_losses:
+        _check_row_loss(each.loss, *(tf.constant(part, each.loss.dtype) for part in (truth, made)))
 
 
 def _check_row_loss(loss: Any, truth: Any, made: Any) -> None:
